@@ -1,0 +1,84 @@
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+int fd_write_all(int fd, struct span s, struct err *e)
+{
+    while (s.n) {
+        ssize_t n = write(fd, s.p, s.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(e, "cannot write %zu bytes", s.n);
+        s = span_skip(s, (size_t)n);
+    }
+    return 0;
+}
+
+int fd_read_exact(int fd, void *p, size_t n, struct err *e)
+{
+    uint8_t *at = p;
+
+    while (n) {
+        ssize_t got = read(fd, at, n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, "cannot read");
+        if (got == 0)
+            return err_set(e, ERR_CLOSED, "end of file with %zu bytes still to come", n);
+        at += got;
+        n -= (size_t)got;
+    }
+    return 0;
+}
+
+int fd_read_all(int fd, struct buf *out, struct err *e)
+{
+    for (;;) {
+        size_t ask = MIN((size_t)4096, out->max - out->n);
+        ssize_t got;
+
+        if (ask == 0) {
+            uint8_t one;
+
+            got = read(fd, &one, 1);
+            if (got > 0)
+                return err_set(e, ERR_LIMIT, "more than %zu bytes", out->max);
+        } else {
+            if (buf_reserve(out, ask, e) < 0)
+                return -1;
+            got = read(fd, out->p + out->n, buf_room(out));
+        }
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys(e, "cannot read");
+        if (got == 0)
+            return 0;
+        buf_grown(out, (size_t)got);
+    }
+}
+
+int fd_read_file(const char *path, struct buf *out, struct err *e)
+{
+    OWN_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, "cannot open '%s'", path);
+    if (fd_read_all(fd, out, e) < 0)
+        return err_wrap(e, "'%s'", path);
+    return 0;
+}
+
+int fd_set_nonblock(int fd, struct err *e)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_sys(e, "cannot make descriptor %d non-blocking", fd);
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* fd: whole reads and writes on blocking descriptors, for the places where short ones are errors, not luck.
+ *
+ * Owns:     nothing. Never called on the loop's thread with a peer on the other end.
+ */
+#ifndef SILICA_BASE_FD_H
+#define SILICA_BASE_FD_H
+
+#include "base/buf.h"
+
+int fd_write_all(int fd, struct span s, struct err *e);
+/* Exactly n bytes, else -1: ERR_CLOSED at end of file. */
+int fd_read_exact(int fd, void *p, size_t n, struct err *e);
+/* To end of file, into out (its ceiling holds). */
+int fd_read_all(int fd, struct buf *out, struct err *e);
+/* A small file such as one of /proc, by path. */
+int fd_read_file(const char *path, struct buf *out, struct err *e);
+int fd_set_nonblock(int fd, struct err *e);
+
+#endif

@@ -1,0 +1,228 @@
+#include "base/opt.h"
+
+#include "base/str.h"
+
+#define HELP_FLAG_COLUMNS 34
+
+/* "--x", "-x" and "--no-x" name the row "--x". A single letter is never taken for a long flag. */
+static const struct opt *find(const struct opt_program *prog, struct span name, bool *ret_is_negated)
+{
+    *ret_is_negated = false;
+    if (span_starts(name, "--"))
+        name = span_skip(name, 2);
+    else if (span_starts(name, "-") && name.n > 2)
+        name = span_skip(name, 1);
+    else
+        return NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < prog->opt_count; i++) {
+            const struct opt *o = &prog->opts[i];
+
+            if (span_is(name, o->flag + 2) && (pass == 0 || o->kind == OPT_BOOL)) {
+                *ret_is_negated = pass == 1;
+                return o;
+            }
+        }
+        if (!span_starts(name, "no-"))
+            return NULL;
+        name = span_skip(name, 3);
+    }
+    return NULL;
+}
+
+static int bad(struct err *e, const char *source, const char *text, const char *want)
+{
+    return err_set(e, ERR_USAGE, "%s: '%s' is not %s", source, text, want);
+}
+
+static int check_range(const struct opt *o, const char *source, const char *text, uint64_t v, struct err *e)
+{
+    uint64_t max = o->max ? o->max : UINT64_MAX;
+
+    if (v >= o->min && v <= max)
+        return 0;
+    return err_set(e, ERR_USAGE, "%s: '%s' is out of range: %llu to %llu%s", source, text, (unsigned long long)o->min,
+                   (unsigned long long)max, o->kind == OPT_MS ? " ms" : o->kind == OPT_BYTES ? " bytes" : "");
+}
+
+static int store(const struct opt *o, void *into, const char *source, const char *text, struct err *e)
+{
+    char *field = (char *)into + o->offset;
+    struct span s = span_cstr(text);
+    struct opt_list *list;
+    uint64_t v = 0;
+
+    switch (o->kind) {
+    case OPT_BOOL:
+        if (!str_bool(s, (bool *)field))
+            return bad(e, source, text, "true or false");
+        return 0;
+    case OPT_U64:
+        if (!str_u64(s, UINT64_MAX, &v))
+            return bad(e, source, text, "a whole number");
+        break;
+    case OPT_MS:
+        if (!str_duration_ms(s, UINT64_MAX / 2, &v))
+            return bad(e, source, text, "a duration such as 500ms, 2m or 1.5 (seconds)");
+        break;
+    case OPT_BYTES:
+        if (!str_bytes(s, UINT64_MAX, &v))
+            return bad(e, source, text, "a size such as 4096, 64KiB or 10M");
+        break;
+    case OPT_STR:
+        *(const char **)(void *)field = text;
+        return 0;
+    case OPT_LIST:
+        list = (struct opt_list *)(void *)field;
+        if (list->n == OPT_LIST_MAX)
+            return err_set(e, ERR_USAGE, "%s: given more than %d times", source, OPT_LIST_MAX);
+        list->v[list->n++] = text;
+        return 0;
+    }
+    if (check_range(o, source, text, v, e) < 0)
+        return -1;
+    *(uint64_t *)(void *)field = v;
+    return 0;
+}
+
+static int defaults_and_env(const struct opt_program *prog, void *into, struct err *e)
+{
+    for (size_t i = 0; i < prog->opt_count; i++) {
+        const struct opt *o = &prog->opts[i];
+
+        if (o->text && store(o, into, o->flag, o->text, e) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < prog->opt_count; i++) {
+        const struct opt *o = &prog->opts[i];
+        const char *given = o->env ? getenv(o->env) : NULL;
+
+        if (given && *given && store(o, into, o->env, given, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A list given on the command line replaces the one from the environment. */
+static void drop_env_list(const struct opt *o, void *into, bool *seen)
+{
+    if (o->kind == OPT_LIST && !*seen)
+        ((struct opt_list *)(void *)((char *)into + o->offset))->n = 0;
+    *seen = true;
+}
+
+static int one_flag(const struct opt_program *prog, char **argv, int *at, int argc, void *into, bool *seen, struct err *e)
+{
+    struct span arg = span_cstr(argv[*at]);
+    size_t eq = span_find(arg, '=');
+    struct span name = eq == SIZE_MAX ? arg : span_slice(arg, 0, eq);
+    const char *value = eq == SIZE_MAX ? NULL : argv[*at] + eq + 1;
+    bool is_negated;
+    const struct opt *o = find(prog, name, &is_negated);
+
+    if (!o) {
+        (void)err_set(e, ERR_USAGE, "unknown option '%s'", argv[*at]);
+        err_hint(e, "see `%s --help`", prog->name);
+        return -1;
+    }
+    if (o->kind == OPT_BOOL && !value)
+        value = is_negated ? "false" : "true";
+    if (!value) {
+        if (*at + 1 >= argc)
+            return err_set(e, ERR_USAGE, "%s needs a value (%s)", o->flag, o->arg ? o->arg : "VALUE");
+        value = argv[++*at];
+    }
+    drop_env_list(o, into, &seen[o - prog->opts]);
+    return store(o, into, o->flag, value, e);
+}
+
+int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into, int *ret_rest, struct err *e)
+{
+    OWN_MEM bool *seen = own_array(prog->opt_count, sizeof *seen);
+    int at;
+
+    if (defaults_and_env(prog, into, e) < 0)
+        return -1;
+    for (at = 1; at < argc; at++) {
+        if (strcmp(argv[at], "--") == 0) {
+            at++;
+            break;
+        }
+        if (argv[at][0] != '-' || argv[at][1] == '\0')
+            break;
+        if (one_flag(prog, argv, &at, argc, into, seen, e) < 0)
+            return -1;
+    }
+    *ret_rest = at;
+    return 0;
+}
+
+bool opt_was_given(const struct opt_program *prog, int argc, char **argv, const char *flag)
+{
+    bool is_negated;
+    const struct opt *want = find(prog, span_cstr(flag), &is_negated);
+    const char *env = want && want->env ? getenv(want->env) : NULL;
+
+    if (env && *env)
+        return true;
+    for (int at = 1; at < argc && strcmp(argv[at], "--") != 0 && argv[at][0] == '-'; at++) {
+        struct span arg = span_cstr(argv[at]);
+        size_t eq = span_find(arg, '=');
+        const struct opt *o = find(prog, span_slice(arg, 0, eq), &is_negated);
+
+        if (o && want && o->offset == want->offset)
+            return true;
+        if (o && o->kind != OPT_BOOL && eq == SIZE_MAX)
+            at++;
+    }
+    return false;
+}
+
+static void help_row(const struct opt *o, struct buf *out)
+{
+    OWN(buf_done) struct buf left = BUF_INIT(256);
+    struct err e;
+
+    (void)buf_addf(&left, &e, "  %s%s%s", o->flag, o->kind == OPT_BOOL ? "" : " ", o->kind == OPT_BOOL ? "" : o->arg ? o->arg : "N");
+    if (left.n >= HELP_FLAG_COLUMNS)
+        (void)buf_addf(out, &e, "%s\n%*s", buf_cstr(&left), HELP_FLAG_COLUMNS, "");
+    else
+        (void)buf_addf(out, &e, "%-*s", HELP_FLAG_COLUMNS, buf_cstr(&left));
+    (void)buf_addf(out, &e, "%s", o->help);
+    if (o->text && o->kind != OPT_BOOL)
+        (void)buf_addf(out, &e, " (%s)", o->text);
+    (void)buf_addf(out, &e, "\n");
+}
+
+void opt_help(const struct opt_program *prog, struct buf *out)
+{
+    struct err e;
+
+    (void)buf_addf(out, &e, "%s\n\nUsage: %s %s\n\nOptions:\n", prog->example, prog->name, prog->usage);
+    for (size_t i = 0; i < prog->opt_count; i++)
+        if (prog->opts[i].help)
+            help_row(&prog->opts[i], out);
+    if (prog->epilog)
+        (void)buf_addf(out, &e, "\n%s\n", prog->epilog);
+}
+
+void opt_roff(const struct opt_program *prog, struct buf *out)
+{
+    struct err e;
+
+    for (size_t i = 0; i < prog->opt_count; i++) {
+        const struct opt *o = &prog->opts[i];
+
+        if (!o->help)
+            continue;
+        (void)buf_addf(out, &e, ".TP\n.B \\-\\-%s", o->flag + 2);
+        if (o->kind != OPT_BOOL)
+            (void)buf_addf(out, &e, " \\fI%s\\fR", o->arg ? o->arg : "N");
+        (void)buf_addf(out, &e, "\n%s.", o->help);
+        if (o->text && o->kind != OPT_BOOL)
+            (void)buf_addf(out, &e, " Default: %s.", o->text);
+        if (o->env)
+            (void)buf_addf(out, &e, " Environment: \\fB%s\\fR.", o->env);
+        (void)buf_addf(out, &e, "\n");
+    }
+}

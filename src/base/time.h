@@ -1,0 +1,21 @@
+/* time: clocks and their texts.
+ *
+ * Owns:     nothing. Monotonic for deadlines, wall clock only for people and protocols.
+ */
+#ifndef SILICA_BASE_TIME_H
+#define SILICA_BASE_TIME_H
+
+#include "base/own.h"
+
+#define TIME_TEXT_BYTES 40 /* the longest text below with its terminator */
+
+uint64_t time_mono_ms(void);
+uint64_t time_mono_us(void);
+/* "2026-11-16T09:30:00.123Z"; with_ms false leaves the fraction out. */
+const char *time_rfc3339(char text[TIME_TEXT_BYTES], struct timespec t, bool with_ms);
+/* "Mon, 16 Nov 2026 09:30:00 GMT", as HTTP dates are written. */
+const char *time_http(char text[TIME_TEXT_BYTES], time_t t);
+/* Reads what time_http writes. */
+bool time_http_parse(const char *text, time_t *ret);
+
+#endif
