@@ -1,0 +1,308 @@
+#include "http/head.h"
+
+#include <strings.h>
+
+#define FIRST_FIELDS 16 /* what most requests need, in one allocation */
+
+void http_head_init(struct http_head *h, size_t max_bytes, size_t max_fields)
+{
+    assert(max_bytes <= UINT32_MAX / 2 && max_fields <= UINT32_MAX / 2);
+    *h = (struct http_head){ .text = BUF_INIT(max_bytes),
+                             .field_max = (uint32_t)max_fields,
+                             .minor = 1 };
+}
+
+void http_head_done(struct http_head *h)
+{
+    if (!h)
+        return;
+    http_head_clear(h);
+    buf_done(&h->text);
+    free(h->fields);
+    h->fields = NULL;
+    h->field_cap = 0;
+}
+
+void http_head_clear(struct http_head *h)
+{
+    static const struct http_piece none;
+
+    buf_clear(&h->text);
+    h->field_count = 0;
+    h->method = h->target = h->authority = h->scheme = h->protocol = none;
+    h->status = 0;
+    h->minor = 1;
+}
+
+int http_head_copy(struct http_head *to, const struct http_head *from, struct err *e)
+{
+    if (from->field_count > to->field_max)
+        return err_set(e, ERR_LIMIT, "more than %u header fields", to->field_max);
+    if (from->text.n > to->text.max)
+        return err_set(e, ERR_LIMIT, "more than %zu bytes", to->text.max);
+    http_head_clear(to);
+    if (buf_add(&to->text, buf_span(&from->text), e) < 0)
+        return -1;
+    if (to->field_cap < from->field_count) {
+        to->fields = own_resize(to->fields, from->field_count, sizeof to->fields[0]);
+        to->field_cap = from->field_count;
+    }
+    if (from->field_count)
+        memcpy(to->fields, from->fields, from->field_count * sizeof to->fields[0]);
+    to->field_count = from->field_count;
+    to->method = from->method;
+    to->target = from->target;
+    to->authority = from->authority;
+    to->scheme = from->scheme;
+    to->protocol = from->protocol;
+    to->status = from->status;
+    to->minor = from->minor;
+    return 0;
+}
+
+static int add_text(struct http_head *h, struct span s, struct http_piece *ret, struct err *e)
+{
+    struct http_piece piece = { (uint32_t)h->text.n, (uint32_t)s.n };
+
+    if (buf_add(&h->text, s, e) < 0)
+        return -1;
+    *ret = piece;
+    return 0;
+}
+
+static struct span piece_span(const struct http_head *h, struct http_piece piece)
+{
+    return h->text.p ? (struct span){ h->text.p + piece.at, piece.n } : SPAN_NONE;
+}
+
+/* The parts of a first line: an absent one has no bytes. */
+static struct span part_span(const struct http_head *h, struct http_piece piece)
+{
+    return piece.n ? piece_span(h, piece) : SPAN_NONE;
+}
+
+int http_head_set_request(struct http_head *h, struct span method, struct span target,
+                          struct err *e)
+{
+    if (buf_reserve(&h->text, method.n + target.n, e) < 0)
+        return -1;
+    (void)add_text(h, method, &h->method, e); /* both fit now */
+    (void)add_text(h, target, &h->target, e);
+    h->status = 0;
+    return 0;
+}
+
+int http_head_set_authority(struct http_head *h, struct span authority, struct err *e)
+{
+    return add_text(h, authority, &h->authority, e);
+}
+
+int http_head_set_scheme(struct http_head *h, struct span scheme, struct err *e)
+{
+    return add_text(h, scheme, &h->scheme, e);
+}
+
+int http_head_set_protocol(struct http_head *h, struct span protocol, struct err *e)
+{
+    return add_text(h, protocol, &h->protocol, e);
+}
+
+void http_head_set_status(struct http_head *h, int status)
+{
+    assert(status >= 100 && status <= 999);
+    h->status = (uint16_t)status;
+}
+
+struct span http_head_method(const struct http_head *h)
+{
+    return part_span(h, h->method);
+}
+
+struct span http_head_target(const struct http_head *h)
+{
+    return part_span(h, h->target);
+}
+
+struct span http_head_authority(const struct http_head *h)
+{
+    return part_span(h, h->authority);
+}
+
+struct span http_head_scheme(const struct http_head *h)
+{
+    return part_span(h, h->scheme);
+}
+
+struct span http_head_protocol(const struct http_head *h)
+{
+    return part_span(h, h->protocol);
+}
+
+/* A new field at the end, for the caller to fill; NULL at the ceiling. */
+static struct http_field *new_field(struct http_head *h, struct err *e)
+{
+    if (h->field_count == h->field_max) {
+        err_set(e, ERR_LIMIT, "more than %u header fields", h->field_max);
+        return NULL;
+    }
+    if (h->field_count == h->field_cap) {
+        h->field_cap = MIN(h->field_cap ? h->field_cap * 2 : FIRST_FIELDS, h->field_max);
+        h->fields = own_resize(h->fields, h->field_cap, sizeof h->fields[0]);
+    }
+    return &h->fields[h->field_count++];
+}
+
+static void fold_case(uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i] >= 'A' && p[i] <= 'Z')
+            p[i] |= 0x20;
+}
+
+int http_head_add_piece(struct http_head *h, struct http_piece name, struct http_piece value,
+                        struct err *e)
+{
+    struct http_field *f = new_field(h, e);
+
+    if (!f)
+        return -1;
+    fold_case(h->text.p + name.at, name.n);
+    *f = (struct http_field){ name, value };
+    return 0;
+}
+
+int http_head_add(struct http_head *h, struct span name, struct span value, struct err *e)
+{
+    struct http_field *f;
+
+    if (buf_reserve(&h->text, name.n + value.n, e) < 0)
+        return -1;
+    f = new_field(h, e);
+    if (!f)
+        return -1;
+    (void)add_text(h, name, &f->name, e); /* both fit now */
+    (void)add_text(h, value, &f->value, e);
+    fold_case(h->text.p + f->name.at, f->name.n);
+    return 0;
+}
+
+int http_head_addf(struct http_head *h, const char *name, struct err *e, const char *fmt, ...)
+{
+    struct http_piece name_piece, value_piece;
+    size_t before = h->text.n;
+    va_list ap;
+    int r;
+
+    if (add_text(h, span_cstr(name), &name_piece, e) < 0)
+        return -1;
+    value_piece.at = (uint32_t)h->text.n;
+    va_start(ap, fmt);
+    r = buf_vaddf(&h->text, e, fmt, ap);
+    va_end(ap);
+    value_piece.n = (uint32_t)h->text.n - value_piece.at;
+    if (r == 0)
+        r = http_head_add_piece(h, name_piece, value_piece, e);
+    if (r < 0 && h->text.p) {
+        h->text.n = before;
+        h->text.p[before] = '\0';
+    }
+    return r;
+}
+
+int http_head_set(struct http_head *h, struct span name, struct span value, struct err *e)
+{
+    OWN_MEM char *key = span_dup(name);
+
+    fold_case((uint8_t *)key, name.n);
+    (void)http_head_remove(h, key);
+    return http_head_add(h, name, value, e);
+}
+
+static bool name_is(const struct http_head *h, const struct http_field *f, const char *name,
+                    size_t n)
+{
+    return f->name.n == n && memcmp(h->text.p + f->name.at, name, n) == 0;
+}
+
+size_t http_head_remove(struct http_head *h, const char *name)
+{
+    size_t n = strlen(name);
+    uint32_t kept = 0, before = h->field_count;
+
+    for (uint32_t i = 0; i < before; i++)
+        if (!name_is(h, &h->fields[i], name, n))
+            h->fields[kept++] = h->fields[i];
+    h->field_count = kept;
+    return before - kept;
+}
+
+size_t http_head_count(const struct http_head *h)
+{
+    return h->field_count;
+}
+
+void http_head_field(const struct http_head *h, size_t i, struct span *ret_name,
+                     struct span *ret_value)
+{
+    assert(i < h->field_count);
+    *ret_name = piece_span(h, h->fields[i].name);
+    *ret_value = piece_span(h, h->fields[i].value);
+}
+
+struct span http_head_next(const struct http_head *h, const char *name, size_t *iter)
+{
+    size_t n = strlen(name);
+
+    while (*iter < h->field_count) {
+        const struct http_field *f = &h->fields[(*iter)++];
+
+        if (name_is(h, f, name, n))
+            return piece_span(h, f->value);
+    }
+    return SPAN_NONE;
+}
+
+struct span http_head_get(const struct http_head *h, const char *name)
+{
+    size_t iter = 0;
+
+    return http_head_next(h, name, &iter);
+}
+
+bool http_head_has_token(const struct http_head *h, const char *name, const char *token)
+{
+    struct span list, piece;
+    size_t iter = 0;
+
+    for (list = http_head_next(h, name, &iter); list.p; list = http_head_next(h, name, &iter))
+        while (span_cut(&list, ',', &piece))
+            if (span_is_nocase(span_trim(piece), token))
+                return true;
+    return false;
+}
+
+/* RFC 9110 5.6.2, "tchar". */
+static const uint8_t is_tchar[256] = {
+    ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1,         ['&'] = 1,         ['\''] = 1,
+    ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1,         ['^'] = 1,         ['_'] = 1,
+    ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
+};
+
+bool http_name_is_valid(struct span name)
+{
+    uint8_t good = 1;
+
+    for (size_t i = 0; i < name.n; i++)
+        good &= is_tchar[name.p[i]];
+    return name.n && good;
+}
+
+bool http_value_is_valid(struct span value)
+{
+    bool bad = false;
+
+    /* No early way out: the compiler turns this into vector code, and valid values are the rule. */
+    for (size_t i = 0; i < value.n; i++)
+        bad |= (value.p[i] < 0x20 && value.p[i] != '\t') || value.p[i] == 0x7f;
+    return !bad;
+}

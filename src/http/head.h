@@ -1,0 +1,92 @@
+/* head: the head of one HTTP request or response, whatever version of HTTP carried it.
+ *
+ * Owns:     one text buffer and a list of offsets into it, so growing never moves a field out from under
+ *           its reader. Both have ceilings from birth; reaching one is ERR_LIMIT.
+ * Used by:  http1 and h2 to hand over what they parsed, servers, router and clients to say what to send.
+ * Spans:    what the getters return points into the head and lives until the next call that adds, sets or
+ *           clears. Spans given in are copied; they must not point into the same head.
+ * Names:    field names are lower case inside (they are folded when added); order and repeats are kept.
+ *           A name given to a getter must be lower case.
+ */
+#ifndef SILICA_HTTP_HEAD_H
+#define SILICA_HTTP_HEAD_H
+
+#include "base/buf.h"
+
+/* A piece of the text. */
+struct http_piece {
+    uint32_t at;
+    uint32_t n;
+};
+
+struct http_field {
+    struct http_piece name;
+    struct http_piece value;
+};
+
+struct http_head {
+    struct buf text;
+    struct http_field *fields;
+    uint32_t field_count, field_cap, field_max;
+    struct http_piece method; /* empty in a response */
+    struct http_piece target; /* raw, as on the wire; h2's :path */
+    struct http_piece
+        authority; /* h2's :authority; in HTTP/1 the absolute target's, else the Host field's */
+    struct http_piece scheme;   /* h2's :scheme; in HTTP/1 only an absolute target has one */
+    struct http_piece protocol; /* h2's :protocol (RFC 8441), else empty */
+    uint16_t status;            /* 0 in a request */
+    uint8_t minor;              /* of HTTP/1.x; h2 leaves 1 here */
+};
+
+/* Ceilings: bytes of all text together (at most UINT32_MAX / 2), and fields. Allocates nothing yet. */
+void http_head_init(struct http_head *h, size_t max_bytes, size_t max_fields);
+/* Frees everything; the head may be used again with the same ceilings. */
+void http_head_done(struct http_head *h);
+/* Empties it and keeps the memory for the next message. */
+void http_head_clear(struct http_head *h);
+/* Makes *to say what *from says, within to's own ceilings. */
+int http_head_copy(struct http_head *to, const struct http_head *from, struct err *e);
+
+/* The first line. */
+int http_head_set_request(struct http_head *h, struct span method, struct span target,
+                          struct err *e);
+int http_head_set_authority(struct http_head *h, struct span authority, struct err *e);
+int http_head_set_scheme(struct http_head *h, struct span scheme, struct err *e);
+int http_head_set_protocol(struct http_head *h, struct span protocol, struct err *e);
+void http_head_set_status(struct http_head *h, int status);
+struct span http_head_method(const struct http_head *h);
+struct span http_head_target(const struct http_head *h);
+struct span http_head_authority(const struct http_head *h);
+struct span http_head_scheme(const struct http_head *h);
+struct span http_head_protocol(const struct http_head *h);
+
+/* Adds a field at the end. ERR_LIMIT when a ceiling is reached, and then nothing was added. Contents are
+ * not judged here: the writers refuse what must not go on the wire. */
+int http_head_add(struct http_head *h, struct span name, struct span value, struct err *e);
+int http_head_addf(struct http_head *h, const char *name, struct err *e, const char *fmt, ...)
+    PRINTF(4, 5);
+/* Adds a field whose text stands in h->text already (http1 parses its head in place). */
+int http_head_add_piece(struct http_head *h, struct http_piece name, struct http_piece value,
+                        struct err *e);
+/* Removes every field of that name, then adds this one. */
+int http_head_set(struct http_head *h, struct span name, struct span value, struct err *e);
+/* Removes every field of that name; says how many there were. */
+size_t http_head_remove(struct http_head *h, const char *name);
+
+size_t http_head_count(const struct http_head *h);
+/* The i-th field, i < http_head_count(). */
+void http_head_field(const struct http_head *h, size_t i, struct span *ret_name,
+                     struct span *ret_value);
+/* The first value of that name; p is NULL when there is none (and not NULL when it is empty). */
+struct span http_head_get(const struct http_head *h, const char *name);
+/* Each value in turn: start with *iter = 0; p is NULL after the last. */
+struct span http_head_next(const struct http_head *h, const char *name, size_t *iter);
+/* Is the token an element of the field's comma list? All occurrences, letters in any case. */
+bool http_head_has_token(const struct http_head *h, const char *name, const char *token);
+
+/* RFC 9110 5.6.2 and 5.5: what may stand on the wire as a name (any case), and as a value. A value may hold
+ * spaces, tabs and bytes from 0x80 up, but no other control byte: no CR, LF or NUL. */
+bool http_name_is_valid(struct span name);
+bool http_value_is_valid(struct span value);
+
+#endif

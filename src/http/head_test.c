@@ -1,0 +1,175 @@
+#include "http/head.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define assert_span(have, text)                                                                    \
+    do {                                                                                           \
+        struct span got_ = (have);                                                                 \
+        assert_int_equal(got_.n, strlen(text));                                                    \
+        assert_memory_equal(got_.p, text, got_.n);                                                 \
+    } while (0)
+
+static int add(struct http_head *h, const char *name, const char *value)
+{
+    struct err e;
+
+    return http_head_add(h, span_cstr(name), span_cstr(value), &e);
+}
+
+static void test_fields(void **state)
+{
+    struct span name, value;
+    struct http_head h;
+    size_t iter = 0;
+
+    http_head_init(&h, 4096, 40);
+    assert_null(http_head_get(&h, "host").p);
+    assert_int_equal(add(&h, "Host", "a.example"), 0);
+    assert_int_equal(add(&h, "X-Empty", ""), 0);
+    for (int i = 0; i < 30; i++) /* growth moves both arrays; offsets must not care */
+        assert_int_equal(add(&h, "Set-Cookie", i == 29 ? "last" : "some"), 0);
+    assert_span(http_head_get(&h, "host"), "a.example");
+    assert_non_null(http_head_get(&h, "x-empty").p);
+    assert_int_equal(http_head_get(&h, "x-empty").n, 0);
+    for (int i = 0; i < 30; i++)
+        assert_span(http_head_next(&h, "set-cookie", &iter), i == 29 ? "last" : "some");
+    assert_null(http_head_next(&h, "set-cookie", &iter).p);
+    http_head_field(&h, 1, &name, &value);
+    assert_span(name, "x-empty");
+    assert_int_equal(http_head_count(&h), 32);
+    assert_int_equal(http_head_remove(&h, "set-cookie"), 30);
+    assert_int_equal(http_head_remove(&h, "set-cookie"), 0);
+    assert_int_equal(http_head_count(&h), 2);
+    http_head_done(&h);
+}
+
+static void test_ceilings(void **state)
+{
+    struct http_head h;
+    struct err e;
+
+    http_head_init(&h, 16, 2);
+    assert_int_equal(add(&h, "a", "123456789"), 0);
+    assert_int_equal(http_head_add(&h, SPAN("name"), SPAN("value"), &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_int_equal(http_head_count(&h), 1);
+    assert_int_equal(http_head_addf(&h, "b", &e, "%d", 123456), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_int_equal(h.text.n, 10);
+    assert_int_equal(http_head_addf(&h, "B", &e, "%d", 12), 0);
+    assert_span(http_head_get(&h, "b"), "12");
+    assert_int_equal(http_head_add(&h, SPAN("c"), SPAN(""), &e), -1);
+    assert_string_equal(e.msg, "more than 2 header fields");
+    assert_int_equal(h.text.n, 13);
+    http_head_done(&h);
+}
+
+static void test_first_line(void **state)
+{
+    struct http_head h, copy;
+    struct err e;
+
+    http_head_init(&h, 1024, 8);
+    http_head_init(&copy, 1024, 8);
+    assert_null(http_head_method(&h).p);
+    assert_int_equal(http_head_set_request(&h, SPAN("GET"), SPAN("/x?y"), &e), 0);
+    assert_int_equal(http_head_set_authority(&h, SPAN("h:80"), &e), 0);
+    assert_int_equal(http_head_set_scheme(&h, SPAN("https"), &e), 0);
+    assert_int_equal(http_head_set_protocol(&h, SPAN("websocket"), &e), 0);
+    assert_int_equal(add(&h, "Via", "one"), 0);
+    assert_int_equal(http_head_copy(&copy, &h, &e), 0);
+    http_head_clear(&h);
+    assert_null(http_head_target(&h).p);
+    assert_int_equal(http_head_count(&h), 0);
+    assert_span(http_head_method(&copy), "GET");
+    assert_span(http_head_target(&copy), "/x?y");
+    assert_span(http_head_authority(&copy), "h:80");
+    assert_span(http_head_scheme(&copy), "https");
+    assert_span(http_head_protocol(&copy), "websocket");
+    assert_span(http_head_get(&copy, "via"), "one");
+    assert_int_equal(http_head_set(&copy, SPAN("Via"), SPAN("two"), &e), 0);
+    assert_span(http_head_get(&copy, "via"), "two");
+    assert_int_equal(http_head_count(&copy), 1);
+    http_head_done(&h);
+    http_head_done(&copy);
+}
+
+static void test_copy_ceilings(void **state)
+{
+    struct http_head h, small, narrow;
+    struct err e;
+
+    http_head_init(&h, 1024, 8);
+    http_head_init(&small, 4, 8);
+    http_head_init(&narrow, 1024, 1);
+    assert_int_equal(add(&h, "a", "12345"), 0);
+    assert_int_equal(add(&h, "b", "1"), 0);
+    assert_int_equal(http_head_copy(&small, &h, &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_int_equal(http_head_copy(&narrow, &h, &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    http_head_done(&h);
+}
+
+static void test_tokens(void **state)
+{
+    static const struct row {
+        const char *first, *second, *token;
+        bool want;
+    } rows[] = {
+        { "close", NULL, "close", true },
+        { "Close", NULL, "close", true },
+        { "keep-alive, \tUpgrade ,x", NULL, "upgrade", true },
+        { "keep-alive", "a,close", "close", true },
+        { "closed", NULL, "close", false },
+        { "not close", NULL, "close", false },
+        { "", ",,", "close", false },
+        { NULL, NULL, "close", false },
+    };
+
+    EACH(r, rows)
+    {
+        struct http_head h;
+
+        http_head_init(&h, 1024, 8);
+        if (r->first)
+            assert_int_equal(add(&h, "Connection", r->first), 0);
+        if (r->second)
+            assert_int_equal(add(&h, "connection", r->second), 0);
+        assert_int_equal(http_head_has_token(&h, "connection", r->token), r->want);
+        http_head_done(&h);
+    }
+}
+
+static void test_valid(void **state)
+{
+    static const struct row {
+        struct span text;
+        bool name, value;
+    } rows[] = {
+        { BYTES("x-Good_1~!"), true, true }, { BYTES(""), false, true },
+        { BYTES("a b"), false, true },       { BYTES("a:b"), false, true },
+        { BYTES("tab\there"), false, true }, { BYTES("\xc3\xa9"), false, true },
+        { BYTES("a\rb"), false, false },     { BYTES("a\nb"), false, false },
+        { BYTES("a\0b"), false, false },     { BYTES("\x7f"), false, false },
+    };
+
+    EACH(r, rows)
+    {
+        assert_int_equal(http_name_is_valid(r->text), r->name);
+        assert_int_equal(http_value_is_valid(r->text), r->value);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fields),     cmocka_unit_test(test_ceilings),
+        cmocka_unit_test(test_first_line), cmocka_unit_test(test_copy_ceilings),
+        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_valid),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
