@@ -1,0 +1,30 @@
+/* io: readiness of one descriptor.
+ *
+ * Owns:     the libuv handle behind it, never the descriptor. ev_io_close takes the descriptor out of epoll at
+ *           once, before the owner closes it: a sibling between vfork and exec may still hold the description, and
+ *           epoll would go on reporting it. The embedding object may be freed right after ev_io_close.
+ * Threads:  the loop's.
+ */
+#ifndef SILICA_EV_IO_H
+#define SILICA_EV_IO_H
+
+#include "ev/loop.h"
+
+enum ev_io_events { EV_READ = 1, EV_WRITE = 2 };
+
+/* `ready` has the bits that are ready; an error or hang-up shows as both: the next read or write tells. */
+typedef void (*ev_io_fn)(void *ctx, unsigned ready);
+
+struct ev_io {
+    struct ev_poll *poll; /* NULL while closed */
+};
+
+/* The descriptor becomes non-blocking. Nothing is reported before ev_io_want. */
+int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx, struct err *e);
+/* What to report from now on; 0 for nothing. Level-triggered. */
+void ev_io_want(struct ev_io *io, unsigned events);
+unsigned ev_io_wanted(const struct ev_io *io);
+bool ev_io_is_open(const struct ev_io *io);
+void ev_io_close(struct ev_io *io);
+
+#endif

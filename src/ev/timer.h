@@ -1,0 +1,36 @@
+/* timer: deadlines. Embedded in the object they guard, so that the object can be freed as soon as its timer
+ * is stopped (a libuv timer would have to be closed first). One libuv timer drives the heap of all.
+ *
+ * Owns:     the heap's array; a timer is its owner's memory.
+ * Threads:  the loop's.
+ */
+#ifndef SILICA_EV_TIMER_H
+#define SILICA_EV_TIMER_H
+
+#include "ev/loop.h"
+
+struct ev_timer {
+    uint64_t due_ms;
+    ev_fn fn;
+    void *ctx;
+    size_t slot; /* place in the heap plus one; 0 means not running */
+};
+
+/* Calls fn(ctx) once, after at least `ms`. Starting a running timer moves it. */
+void ev_timer_start(struct ev_loop *loop, struct ev_timer *t, uint64_t ms, ev_fn fn, void *ctx);
+void ev_timer_stop(struct ev_loop *loop, struct ev_timer *t);
+bool ev_timer_is_running(const struct ev_timer *t);
+
+/* The heap; for loop.c. */
+struct ev_timers {
+    struct ev_loop *loop;
+    struct ev_timer **heap;
+    size_t n, cap;
+    struct uv_timer_s *driver; /* made at the first start */
+    uint64_t armed_ms;         /* what the driver is set to; UINT64_MAX when it is not running */
+    bool is_running;           /* inside the callbacks: arm once at the end */
+};
+void ev_timers_init(struct ev_timers *ts, struct ev_loop *loop);
+void ev_timers_done(struct ev_timers *ts);
+
+#endif
