@@ -1,0 +1,147 @@
+#include "net/addr.h"
+
+#include "base/str.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+int net_addr_split(const char *text, struct span *ret_host, uint16_t *ret_port, struct err *e)
+{
+    struct span s = span_cstr(text), host, port;
+    uint64_t number;
+    size_t colon;
+
+    if (span_starts(s, "[")) {
+        size_t close = span_find(s, ']');
+
+        host = span_slice(s, 1, close);
+        port = close == SIZE_MAX ? SPAN_NONE : span_skip(s, close + 1);
+        if (!span_starts(port, ":"))
+            return err_set(e, ERR_INVALID, "address '%s': want [IPV6]:PORT", text);
+        port = span_skip(port, 1);
+    } else {
+        colon = span_find(s, ':');
+        if (colon == SIZE_MAX)
+            return err_set(e, ERR_INVALID, "address '%s': want HOST:PORT", text);
+        host = span_slice(s, 0, colon);
+        port = span_skip(s, colon + 1);
+        if (span_find(port, ':') != SIZE_MAX)
+            return err_set(e, ERR_INVALID, "address '%s': an IPv6 host needs brackets, as in [::1]:80", text);
+    }
+    if (!str_u64(port, 65535, &number))
+        return err_set(e, ERR_INVALID, "address '%s': the port must be a number from 0 to 65535", text);
+    *ret_host = host;
+    *ret_port = (uint16_t)number;
+    return 0;
+}
+
+static int parse_unix(const char *text, struct net_addr *ret, struct err *e)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)(void *)&ret->sa;
+    const char *path = text + strlen("unix:");
+    size_t n = strlen(path);
+
+    if (n == 0 || n >= sizeof un->sun_path)
+        return err_set(e, ERR_INVALID, "address '%s': a socket's path has 1 to %zu bytes", text, sizeof un->sun_path - 1);
+    *ret = (struct net_addr){ 0 };
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, path, n + 1);
+    ret->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+    return 0;
+}
+
+static bool parse_ip(struct span host, struct net_addr *ret)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&ret->sa;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&ret->sa;
+    char text[INET6_ADDRSTRLEN];
+
+    if (host.n == 0 || host.n >= sizeof text)
+        return false;
+    memcpy(text, host.p, host.n);
+    text[host.n] = '\0';
+    *ret = (struct net_addr){ 0 };
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        ret->len = sizeof *v4;
+        return true;
+    }
+    if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        ret->len = sizeof *v6;
+        return true;
+    }
+    return false;
+}
+
+bool net_host_is_ip(struct span host)
+{
+    struct net_addr scratch;
+
+    if (span_starts(host, "[") && span_ends(host, "]"))
+        host = span_slice(host, 1, host.n - 1);
+    return parse_ip(host, &scratch);
+}
+
+int net_addr_parse(const char *text, struct net_addr *ret, struct err *e)
+{
+    struct net_addr a;
+    struct span host;
+    uint16_t port;
+
+    if (span_starts(span_cstr(text), "unix:"))
+        return parse_unix(text, ret, e);
+    if (net_addr_split(text, &host, &port, e) < 0)
+        return -1;
+    if (host.n == 0)
+        host = SPAN("0.0.0.0");
+    else if (span_is(host, "localhost"))
+        host = SPAN("127.0.0.1");
+    if (!parse_ip(host, &a))
+        return err_set(e, ERR_INVALID, "address '%s': the host is not an IP address or localhost", text);
+    if (a.sa.ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)&a.sa)->sin_port = htons(port);
+    else
+        ((struct sockaddr_in6 *)(void *)&a.sa)->sin6_port = htons(port);
+    *ret = a;
+    return 0;
+}
+
+const char *net_addr_text(const struct net_addr *a, char text[NET_ADDR_TEXT_BYTES])
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)&a->sa;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&a->sa;
+    const struct sockaddr_un *un = (const struct sockaddr_un *)(const void *)&a->sa;
+    char ip[INET6_ADDRSTRLEN];
+
+    if (a->sa.ss_family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, ip, sizeof ip))
+        (void)snprintf(text, NET_ADDR_TEXT_BYTES, "%s:%u", ip, ntohs(v4->sin_port));
+    else if (a->sa.ss_family == AF_INET6 && inet_ntop(AF_INET6, &v6->sin6_addr, ip, sizeof ip))
+        (void)snprintf(text, NET_ADDR_TEXT_BYTES, "[%s]:%u", ip, ntohs(v6->sin6_port));
+    else
+        (void)snprintf(text, NET_ADDR_TEXT_BYTES, "unix:%.*s", (int)sizeof un->sun_path,
+                       a->len > offsetof(struct sockaddr_un, sun_path) ? un->sun_path : "");
+    return text;
+}
+
+uint16_t net_addr_port(const struct net_addr *a)
+{
+    if (a->sa.ss_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)(const void *)&a->sa)->sin_port);
+    if (a->sa.ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)(const void *)&a->sa)->sin6_port);
+    return 0;
+}
+
+bool net_addr_is_loopback(const struct net_addr *a)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)&a->sa;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&a->sa;
+
+    if (a->sa.ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    if (a->sa.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    return a->sa.ss_family == AF_UNIX;
+}

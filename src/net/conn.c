@@ -1,0 +1,535 @@
+#include "net/conn.h"
+
+#include "ev/io.h"
+#include "ev/limits.h"
+#include "ev/timer.h"
+#include "net/limits.h"
+
+#include <errno.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+
+enum conn_state {
+    CONN_OPEN,
+    CONN_FLUSHING,  /* conn_finish: sending the rest */
+    CONN_LINGERING, /* our side ended; reading and dropping */
+    CONN_CLOSED,
+};
+
+/* A piece of the queue: bytes, or a stretch of a file. */
+struct chunk {
+    struct chunk *next;
+    struct buf mem; /* sent up to `at` */
+    size_t at;
+    int file_fd; /* -1 for bytes */
+    uint64_t offset, left;
+    struct ev_pool *pool;
+};
+
+struct conn {
+    struct ev_loop *loop;
+    int fd;
+    enum conn_state state;
+    bool is_reading, is_eof, was_full, is_file_busy;
+    struct ev_io io;
+    struct conn_filter *filter;
+    const struct conn_events *events;
+    void *ctx;
+    struct chunk *head, *tail;
+    size_t queued;
+    uint64_t sent, sent_before;
+    struct ev_timer linger; /* in CONN_FLUSHING: looks for a standstill */
+    struct ev_task later; /* tells a failure, or goes on reading, outside the verb that found it */
+    struct err failure;
+    struct ev_work file_work; /* one trip of the first chunk's file */
+    ssize_t file_got;
+    int file_sys;
+};
+
+static void on_ready(void *ctx, unsigned ready);
+static void pump(struct conn *c);
+static void pumped(struct conn *c);
+static void settle(struct conn *c);
+
+static void chunk_free(struct chunk *ch)
+{
+    buf_done(&ch->mem);
+    own_fd_close(&ch->file_fd);
+    free(ch);
+}
+
+static void pop(struct conn *c)
+{
+    struct chunk *ch = c->head;
+
+    c->head = ch->next;
+    if (!c->head)
+        c->tail = NULL;
+    chunk_free(ch);
+}
+
+static void push(struct conn *c, struct chunk *ch)
+{
+    if (c->tail)
+        c->tail->next = ch;
+    else
+        c->head = ch;
+    c->tail = ch;
+}
+
+static void conn_free(void *obj)
+{
+    struct conn *c = obj;
+
+    while (c->head)
+        pop(c);
+    if (c->filter)
+        c->filter->ops->free(c->filter);
+    free(c);
+}
+
+/* Freed only when no worker holds its descriptor. */
+static void tell_closed(void *ctx)
+{
+    struct conn *c = ctx;
+
+    c->events->on_close(c->ctx, c->failure.code ? &c->failure : NULL);
+    ev_free_later(c->loop, c, conn_free);
+}
+
+/* The only way out. The descriptor stays open while a worker sends on it: its number must not be reused. */
+static void end(struct conn *c, const struct err *e)
+{
+    if (c->state == CONN_CLOSED)
+        return;
+    c->state = CONN_CLOSED;
+    if (e)
+        c->failure = *e;
+    ev_timer_stop(c->loop, &c->linger);
+    ev_post_cancel(&c->later);
+    ev_io_close(&c->io);
+    if (c->is_file_busy) {
+        (void)shutdown(c->fd, SHUT_RDWR); /* ends a sendfile that waits; on_file_trip goes on from here */
+        return;
+    }
+    own_fd_close(&c->fd);
+    ev_post(c->loop, &c->later, tell_closed, c);
+}
+
+static void end_sys(struct conn *c, const char *what)
+{
+    struct err e;
+
+    (void)err_sys(&e, "%s", what);
+    if (c->filter && c->filter->ops->error(c->filter)[0])
+        (void)err_set(&e, ERR_PROTOCOL, "%s: %s", what, c->filter->ops->error(c->filter));
+    end(c, &e);
+}
+
+static void fail_later(void *ctx)
+{
+    struct conn *c = ctx;
+    struct err e = c->failure;
+
+    end(c, &e);
+}
+
+/* A failure found inside a verb is told in a later turn. */
+static void fail_soon(struct conn *c, const char *what)
+{
+    if (c->failure.code)
+        return;
+    (void)err_sys(&c->failure, "%s", what);
+    ev_post_cancel(&c->later);
+    ev_post(c->loop, &c->later, fail_later, c);
+}
+
+int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter, const struct conn_events *events, void *ctx, struct conn **ret,
+             struct err *e)
+{
+    struct conn *c = NEW(struct conn);
+
+    if (ev_io_open(&c->io, loop, fd, on_ready, c, e) < 0) {
+        free(c);
+        (void)close(fd);
+        return -1;
+    }
+    c->loop = loop;
+    c->fd = fd;
+    c->filter = filter;
+    c->events = events;
+    c->ctx = ctx;
+    c->is_reading = true;
+    settle(c);
+    *ret = c;
+    return 0;
+}
+
+/* What to wait for, from the state alone. */
+static void settle(struct conn *c)
+{
+    unsigned events = 0;
+
+    if (c->state == CONN_CLOSED)
+        return;
+    if (((c->is_reading && c->state == CONN_OPEN) || c->state == CONN_LINGERING) && !c->is_eof)
+        events |= EV_READ;
+    if (c->head && !c->is_file_busy)
+        events |= EV_WRITE;
+    if (c->filter)
+        events |= c->filter->ops->wants(c->filter);
+    ev_io_want(&c->io, events);
+}
+
+static ssize_t raw_read(struct conn *c, void *p, size_t n)
+{
+    return c->filter ? c->filter->ops->read(c->filter, p, n) : recv(c->fd, p, n, 0);
+}
+
+static ssize_t raw_write(struct conn *c, struct span s)
+{
+    return c->filter ? c->filter->ops->write(c->filter, s.p, s.n) : send(c->fd, s.p, s.n, MSG_NOSIGNAL);
+}
+
+static void go_on_reading(void *ctx)
+{
+    on_ready(ctx, EV_READ);
+}
+
+static void read_some(struct conn *c)
+{
+    uint8_t *scratch = ev_scratch(c->loop);
+
+    for (int i = 0; i < CONN_READS_PER_TURN && !c->is_eof; i++) {
+        ssize_t n;
+
+        if (!(c->is_reading && c->state == CONN_OPEN) && c->state != CONN_LINGERING)
+            return;
+        n = raw_read(c, scratch, EV_SCRATCH_BYTES);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n < 0) {
+            end_sys(c, "connection lost");
+            return;
+        }
+        if (n == 0) {
+            c->is_eof = true;
+            if (c->state == CONN_LINGERING)
+                end(c, NULL);
+            else if (c->state == CONN_OPEN)
+                c->events->on_eof(c->ctx);
+            return;
+        }
+        if (c->state == CONN_OPEN)
+            c->events->on_read(c->ctx, span_of(scratch, (size_t)n));
+        if ((size_t)n < EV_SCRATCH_BYTES && !(c->filter && c->filter->ops->has_pending(c->filter)))
+            return; /* the socket is empty: save the call that would say so */
+    }
+    /* A filter's own bytes make no event: come back for them by ourselves. */
+    if (c->filter && c->state == CONN_OPEN && c->is_reading && c->filter->ops->has_pending(c->filter) && !c->later.is_queued)
+        ev_post(c->loop, &c->later, go_on_reading, c);
+}
+
+static void on_ready(void *ctx, unsigned ready)
+{
+    struct conn *c = ctx;
+
+    if ((ready & EV_WRITE) || (c->filter && c->head)) {
+        pump(c);
+        pumped(c);
+    }
+    if (c->state != CONN_CLOSED && (ready & EV_READ || c->filter))
+        read_some(c);
+    settle(c);
+}
+
+static void linger_over(void *ctx)
+{
+    end(ctx, NULL);
+}
+
+/* A peer that stopped reading while the last bytes wait for it. */
+static void flush_check(void *ctx)
+{
+    struct conn *c = ctx;
+
+    if (c->sent == c->sent_before) {
+        end(c, NULL);
+        return;
+    }
+    c->sent_before = c->sent;
+    ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
+}
+
+static void sent_all(struct conn *c)
+{
+    if (c->state != CONN_FLUSHING)
+        return;
+    c->state = CONN_LINGERING;
+    if (c->filter)
+        c->filter->ops->finish(c->filter);
+    (void)shutdown(c->fd, SHUT_WR);
+    ev_timer_start(c->loop, &c->linger, c->is_eof ? 0 : CONN_LINGER_MS, linger_over, c);
+}
+
+static void file_trip(void *ctx)
+{
+    struct conn *c = ctx;
+    struct chunk *ch = c->head;
+    off_t at = (off_t)ch->offset;
+
+    if (c->filter) {
+        size_t want = (size_t)MIN(ch->left, (uint64_t)CONN_FILE_READ_BYTES);
+        struct err e;
+
+        ch->mem.max = want;
+        c->file_got = buf_reserve(&ch->mem, want, &e) < 0 ? -1 : pread(ch->file_fd, ch->mem.p, want, at);
+    } else {
+        c->file_got = sendfile(c->fd, ch->file_fd, &at, (size_t)MIN(ch->left, (uint64_t)CONN_SENDFILE_BYTES));
+    }
+    c->file_sys = c->file_got < 0 ? errno : 0;
+}
+
+/* Through a filter the bytes of a trip go out as any others do, before the rest of the file. */
+static void put_before(struct conn *c, struct chunk *file, size_t n)
+{
+    struct chunk *ch = NEW(struct chunk);
+
+    buf_grown(&file->mem, n);
+    ch->mem.max = file->mem.max;
+    buf_move(&ch->mem, &file->mem);
+    ch->file_fd = -1;
+    ch->next = c->head;
+    c->head = ch;
+    c->queued += n;
+}
+
+static void on_file_trip(void *ctx)
+{
+    struct conn *c = ctx;
+    struct chunk *ch = c->head;
+    uint64_t got = c->file_got > 0 ? (uint64_t)c->file_got : 0;
+    struct err e;
+
+    c->is_file_busy = false;
+    if (c->state == CONN_CLOSED) {
+        own_fd_close(&c->fd);
+        ev_post(c->loop, &c->later, tell_closed, c);
+        return;
+    }
+    if (c->file_got == 0) {
+        (void)err_set(&e, ERR_CLOSED, "the file became shorter while it was sent: %llu bytes are missing", (unsigned long long)ch->left);
+        end(c, &e);
+        return;
+    }
+    if (c->file_got < 0 && c->file_sys != EAGAIN && c->file_sys != EINTR) {
+        (void)err_errno(&e, c->file_sys, "cannot send a file");
+        end(c, &e);
+        return;
+    }
+    ch->offset += got;
+    ch->left -= got;
+    if (c->filter && got)
+        put_before(c, ch, got);
+    else
+        c->sent += got;
+    if (c->file_got > 0) {
+        pump(c);
+        pumped(c);
+    }
+    settle(c);
+}
+
+static bool send_chunk(struct conn *c, struct chunk *ch)
+{
+    while (ch->at < ch->mem.n) {
+        ssize_t n = raw_write(c, span_skip(buf_span(&ch->mem), ch->at));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        if (n < 0) {
+            end_sys(c, "connection lost");
+            return false;
+        }
+        ch->at += (size_t)n;
+        c->queued -= (size_t)n;
+        c->sent += (uint64_t)n;
+    }
+    return true;
+}
+
+static void pump(struct conn *c)
+{
+    while (c->head && c->state != CONN_CLOSED && !c->is_file_busy) {
+        struct chunk *ch = c->head;
+
+        if (ch->file_fd >= 0 && ch->left) {
+            c->is_file_busy = true;
+            ev_pool_submit(ch->pool, &c->file_work, file_trip, on_file_trip, c);
+            return;
+        }
+        if (ch->file_fd < 0 && !send_chunk(c, ch))
+            return;
+        if (ch->file_fd >= 0)
+            c->was_full = true; /* tell that the file is through */
+        pop(c);
+    }
+}
+
+/* Tells what pump() changed. */
+static void pumped(struct conn *c)
+{
+    if (c->state == CONN_CLOSED || c->is_file_busy)
+        return;
+    if (c->was_full && c->queued <= CONN_LOW_BYTES && c->state == CONN_OPEN) {
+        c->was_full = false;
+        if (c->events->on_drain)
+            c->events->on_drain(c->ctx);
+    }
+    if (!c->head && c->state != CONN_CLOSED)
+        sent_all(c);
+}
+
+void conn_want_read(struct conn *c, bool is_wanted)
+{
+    c->is_reading = is_wanted;
+    if (is_wanted && c->filter && c->state == CONN_OPEN && c->filter->ops->has_pending(c->filter) && !c->later.is_queued)
+        ev_post(c->loop, &c->later, go_on_reading, c);
+    settle(c);
+}
+
+/* Sends at once what can be; returns how many bytes went. */
+static size_t send_now(struct conn *c, struct span s)
+{
+    size_t done = 0;
+
+    while (!c->head && !c->is_file_busy && done < s.n && !c->failure.code) {
+        ssize_t n = raw_write(c, span_skip(s, done));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN)
+            fail_soon(c, "connection lost");
+        if (n < 0)
+            break;
+        done += (size_t)n;
+        c->sent += (uint64_t)n;
+    }
+    return done;
+}
+
+static void queue_bytes(struct conn *c, struct span s)
+{
+    struct chunk *ch = c->tail;
+    struct err e;
+
+    if (s.n == 0)
+        return;
+    c->queued += s.n;
+    if (!ch || ch->file_fd >= 0 || buf_room(&ch->mem) < s.n) {
+        ch = NEW(struct chunk);
+        ch->file_fd = -1;
+        ch->mem.max = MAX(s.n, (size_t)CONN_CHUNK_BYTES);
+        (void)buf_reserve(&ch->mem, s.n > CONN_CHUNK_BYTES / 4 ? s.n : CONN_CHUNK_BYTES, &e);
+        push(c, ch);
+    }
+    (void)buf_add(&ch->mem, s, &e);
+    if (conn_is_full(c))
+        c->was_full = true;
+    settle(c);
+}
+
+void conn_write(struct conn *c, struct span bytes)
+{
+    if (c->state != CONN_OPEN || c->failure.code)
+        return;
+    queue_bytes(c, span_skip(bytes, send_now(c, bytes)));
+}
+
+void conn_write_buf(struct conn *c, struct buf *bytes)
+{
+    struct chunk *ch;
+    size_t done;
+
+    if (c->state == CONN_OPEN && !c->failure.code) {
+        done = send_now(c, buf_span(bytes));
+        if (bytes->n - done > CONN_CHUNK_BYTES) {
+            ch = NEW(struct chunk);
+            ch->file_fd = -1;
+            ch->at = done;
+            c->queued += bytes->n - done;
+            ch->mem.max = bytes->max;
+            buf_move(&ch->mem, bytes);
+            push(c, ch);
+            if (conn_is_full(c))
+                c->was_full = true;
+            settle(c);
+        } else {
+            queue_bytes(c, span_skip(buf_span(bytes), done));
+        }
+    }
+    buf_done(bytes);
+}
+
+void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t offset, uint64_t n)
+{
+    struct chunk *ch;
+
+    if (c->state != CONN_OPEN || n == 0) {
+        (void)close(file_fd);
+        return;
+    }
+    ch = NEW(struct chunk);
+    ch->file_fd = file_fd;
+    ch->offset = offset;
+    ch->left = n;
+    ch->pool = pool;
+    push(c, ch);
+    if (c->head == ch)
+        pump(c);
+    settle(c);
+}
+
+size_t conn_queued(const struct conn *c)
+{
+    return c->queued;
+}
+
+bool conn_is_full(const struct conn *c)
+{
+    return c->queued >= CONN_HIGH_BYTES || c->is_file_busy;
+}
+
+uint64_t conn_sent(const struct conn *c)
+{
+    return c->sent;
+}
+
+void conn_finish(struct conn *c)
+{
+    if (c->state != CONN_OPEN)
+        return;
+    c->state = CONN_FLUSHING;
+    c->sent_before = c->sent;
+    ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
+    if (!c->head)
+        sent_all(c);
+    settle(c);
+}
+
+void conn_close(struct conn *c)
+{
+    end(c, NULL);
+}
+
+int conn_fd(const struct conn *c)
+{
+    return c->fd;
+}
+
+struct ev_loop *conn_loop(const struct conn *c)
+{
+    return c->loop;
+}

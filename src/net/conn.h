@@ -1,0 +1,71 @@
+/* conn: one byte stream with buffered output: a TCP or unix socket, in clear or through a filter (TLS).
+ *
+ * Owns:     the descriptor, the queue of bytes and files not sent yet, the filter.
+ * Used by:  http/serve, http/client, the router's relay.
+ * Threads:  the loop's. Files are sent by a worker (sendfile), while the loop leaves the socket's write side alone.
+ * Events:   never inside a verb; on_close exactly once, as the last one. After conn_close no event but on_close.
+ */
+#ifndef SILICA_NET_CONN_H
+#define SILICA_NET_CONN_H
+
+#include "ev/loop.h"
+#include "ev/worker.h"
+
+struct conn;
+
+struct conn_events {
+    /* Bytes, borrowed for the call. */
+    void (*on_read)(void *ctx, struct span in);
+    /* The peer will send no more. We may still write. */
+    void (*on_eof)(void *ctx);
+    /* It was full and fell to the low mark, or a file was sent. May be NULL. */
+    void (*on_drain)(void *ctx);
+    /* Gone: e says why, NULL when we closed it ourselves. The conn is freed after this returns. */
+    void (*on_close)(void *ctx, const struct err *e);
+};
+
+/* What stands between the socket and the bytes; net/tls makes one. read and write behave as the system calls do:
+ * -1 and EAGAIN when they cannot go on now. */
+struct conn_filter {
+    const struct conn_filter_ops *ops;
+};
+struct conn_filter_ops {
+    ssize_t (*read)(struct conn_filter *f, void *p, size_t n);
+    ssize_t (*write)(struct conn_filter *f, const void *p, size_t n);
+    /* EV_READ / EV_WRITE bits it waits for before anything can go on (a handshake), or 0. */
+    unsigned (*wants)(const struct conn_filter *f);
+    /* Bytes that can be read without the socket becoming readable. */
+    bool (*has_pending)(const struct conn_filter *f);
+    /* Says goodbye in its protocol, as far as that goes without waiting. */
+    void (*finish)(struct conn_filter *f);
+    /* What went wrong last, in words; "" if nothing. */
+    const char *(*error)(const struct conn_filter *f);
+    void (*free)(struct conn_filter *f);
+};
+
+/* Takes fd and, on success, the filter (may be NULL). Reading is on. */
+int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter, const struct conn_events *events, void *ctx, struct conn **ret,
+             struct err *e);
+
+/* Back-pressure: off means the peer's bytes stay in the kernel. */
+void conn_want_read(struct conn *c, bool is_wanted);
+/* Sends what the socket takes now and queues a copy of the rest; errors arrive as on_close. */
+void conn_write(struct conn *c, struct span bytes);
+/* The same, taking the block: *bytes is empty afterwards. */
+void conn_write_buf(struct conn *c, struct buf *bytes);
+/* Queues n bytes of a file; takes file_fd. A file that ends early closes the connection: the peer was promised n. */
+void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t offset, uint64_t n);
+size_t conn_queued(const struct conn *c); /* bytes in memory; a queued file counts as full */
+bool conn_is_full(const struct conn *c);
+/* Bytes the socket has taken since the connection was made: a slow reader shows as a standstill. */
+uint64_t conn_sent(const struct conn *c);
+
+/* After the queue is sent: end our side, drop what still comes for a while, close. No more events but on_close. */
+void conn_finish(struct conn *c);
+/* At once. */
+void conn_close(struct conn *c);
+
+int conn_fd(const struct conn *c);
+struct ev_loop *conn_loop(const struct conn *c);
+
+#endif

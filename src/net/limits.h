@@ -1,0 +1,17 @@
+/* Numbers of the network room, with their reasons. */
+#ifndef SILICA_NET_LIMITS_H
+#define SILICA_NET_LIMITS_H
+
+#define NET_BACKLOG            4096         /* a burst of new connections waits in the kernel; it cuts to somaxconn */
+#define NET_ACCEPTS_PER_TURN   64           /* then the loop looks at other events: a flood of connects starves nobody */
+#define NET_ACCEPT_PAUSE_MS    50           /* out of descriptors: wait for some to be closed, then accept again */
+#define CONN_READS_PER_TURN    4            /* of EV_SCRATCH_BYTES each, before other connections get theirs */
+#define CONN_HIGH_BYTES        (256 * 1024) /* queued output from which conn_is_full() says stop */
+#define CONN_LOW_BYTES         (64 * 1024)  /* on_drain when a full connection falls to it */
+#define CONN_CHUNK_BYTES       (16 * 1024)  /* small writes share a block of this size in the queue */
+#define CONN_LINGER_MS         2000         /* after a final answer, read and drop: an early close would reset it away */
+#define CONN_FLUSH_STALL_MS    30000        /* a peer that takes nothing of the last bytes for this long has gone */
+#define CONN_SENDFILE_BYTES    (4 << 20)    /* per trip to a worker: a trip costs about 30 us, this much about 1 ms */
+#define CONN_FILE_READ_BYTES   (256 * 1024) /* the same where bytes must pass through a filter */
+
+#endif
