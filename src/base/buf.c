@@ -218,6 +218,14 @@ void buf_consume(struct buf *b, size_t n)
     memmove(b->p, b->p + n, b->n + 1);
 }
 
+void buf_truncate(struct buf *b, size_t n)
+{
+    assert(n <= b->n);
+    b->n = n;
+    if (b->p)
+        b->p[n] = '\0';
+}
+
 void buf_clear(struct buf *b)
 {
     b->n = 0;

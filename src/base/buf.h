@@ -71,6 +71,8 @@ struct span buf_span(const struct buf *b);
 const char *buf_cstr(const struct buf *b);
 /* Drops n bytes from the front. */
 void buf_consume(struct buf *b, size_t n);
+/* Drops what is behind the first n bytes. */
+void buf_truncate(struct buf *b, size_t n);
 void buf_clear(struct buf *b);    /* keeps the block */
 void buf_done(struct buf *b);     /* frees it; the buf may be used again */
 /* Moves the content out: *to takes the block, *from is empty with the same ceiling. */
