@@ -5,28 +5,29 @@
  *         return -1;
  *     name = json_str(json_get(json_get(json_doc_root(doc), "metadata"), "name"));
  *
- * Owns:     a document is one reference-counted arena: a copy of the text, and 16-byte nodes in pre-order. A
- *           value's descendants follow it directly and `skip` says how many nodes that is, so walking needs no
- *           pointers and any subtree is one run of nodes. Values and spans borrow from the document.
- * Immutable: everything in a document after the parse. An edit will make a new document; none is made in place.
- * Threads:  reference count and cached bytes are atomic (one uncontended locked add, no contention seen), so a
- *           document may be read and released on any thread. A json_out belongs to one thread.
- * Keys:     duplicates are kept in order and written back; json_get answers the last, as Go and Python do.
- *           JSON_REFUSE_DUPLICATES makes them an error.
- * Numbers:  are kept as they were spelled and written back so; conversion happens in the accessors.
- * Refused:  byte order marks, NaN, Infinity, comments, trailing commas, raw control characters in strings,
- *           ill-formed UTF-8, and \u escapes of lone surrogates, which UTF-8 has no form for.
+ * Owns:     a document is one reference-counted arena: a copy of the text, and 16-byte nodes in
+ *           pre-order. A value's descendants follow it directly and `skip` counts them, so any subtree
+ *           is one run of nodes. Values and spans borrow from the document.
+ * Changes:  nothing in a document after the parse, only its cached bytes come to it. An edit makes a
+ *           new document.
+ * Threads:  reference count and cached bytes are atomic (one locked add each, cheap unless contended),
+ *           so a document may be read and released on any thread. A json_out belongs to one.
+ * Names:    duplicates are kept in order and written back; json_get answers the last, as Go and Python
+ *           do. JSON_REFUSE_DUPLICATES makes them an error.
+ * Numbers:  are kept and written back as they were spelled; the accessors convert.
+ * Refused:  byte order marks, NaN, Infinity, comments, trailing commas, raw control characters in
+ *           strings, ill-formed UTF-8, and escapes of lone surrogates, which UTF-8 has no form for.
  */
 #ifndef SILICA_BASE_JSON_H
 #define SILICA_BASE_JSON_H
 
 #include "base/buf.h"
 
-#define JSON_DEPTH_MAX                                                                             \
-    256 /* open containers; deeper is ERR_LIMIT. Kubernetes objects need about 20 */
-#define JSON_TEXT_MAX_BYTES (16 * 1024 * 1024) /* unless the caller's limits say otherwise */
-#define JSON_NODES_MAX                                                                             \
-    (2 * 1024 * 1024) /* the same: 32 MiB of nodes; a hostile text has one per two bytes */
+/* Open containers; deeper is ERR_LIMIT. Kubernetes objects need about 20. */
+#define JSON_DEPTH_MAX 256
+/* Unless the caller's limits say otherwise. A hostile text has one 16-byte node per two bytes. */
+#define JSON_TEXT_MAX_BYTES (16 * 1024 * 1024)
+#define JSON_NODES_MAX      (2 * 1024 * 1024)
 
 enum json_type {
     JSON_NONE, /* of a NULL value: an absent member */
@@ -43,8 +44,7 @@ struct json {
     uint8_t type;
     uint8_t flags;
     uint16_t spare;
-    uint32_t
-        n; /* string, number: bytes of text; array: elements; object: members; bool: its value */
+    uint32_t n; /* string, number: bytes; array: elements; object: members; bool: its value */
     union {
         const uint8_t *text; /* string (unescaped, a NUL follows) or number (as spelled) */
         uint64_t skip;       /* array, object: nodes of the whole subtree, itself included */
@@ -65,7 +65,8 @@ struct json_limits {
     unsigned flags;
 };
 
-/* Where and why a text is not JSON, in the terms of Python's decoder, which some contracts quote. */
+/* Where and why a text is not JSON, in the terms of Python's decoder, which some contracts quote.
+ * */
 struct json_error {
     const char *what; /* "Expecting value", ...: static */
     size_t char_at;   /* code points before the place */
@@ -75,8 +76,8 @@ struct json_error {
     bool is_encoding; /* the text is not UTF-8; found before any other fault, wherever that is */
 };
 
-/* Parses a whole text. ERR_INVALID: not JSON, the message says where. ERR_LIMIT: too long, too deep, too many
- * values. *ret is the caller's to unref; the text is copied and may go. */
+/* Parses a whole text. ERR_INVALID: not JSON, the message says where. ERR_LIMIT: too long, too
+ * deep, too many values. *ret is the caller's to unref; the text is copied and may go. */
 int json_parse(struct span text, const struct json_limits *limits, struct json_doc **ret,
                struct err *e);
 /* The same; on ERR_INVALID *where (or NULL) is filled. */
@@ -93,7 +94,8 @@ struct span json_doc_bytes(struct json_doc *doc);
 /* Heap bytes the document holds, cached form included. */
 size_t json_doc_memory(const struct json_doc *doc);
 
-/* Every accessor takes NULL (an absent value) and values of another type: it then answers that there is nothing. */
+/* Every accessor takes NULL (an absent value) and values of another type: it then answers that
+ * there is nothing. */
 static inline enum json_type json_type(const struct json *v)
 {
     return v ? (enum json_type)v->type : JSON_NONE;
@@ -161,12 +163,13 @@ enum json_write_flags {
     JSON_HTML_SAFE = 2, /* < > & and U+2028, U+2029 as \u escapes, as Go writes */
 };
 
-/* Appends the compact form. ERR_LIMIT when it does not fit; out is then as it was. Non-ASCII is never escaped. */
+/* Appends the compact form. ERR_LIMIT when it does not fit; out is then as it was. Non-ASCII is
+ * never escaped. */
 int json_write(const struct json *v, struct buf *out, struct err *e);
 int json_write_as(const struct json *v, unsigned flags, struct buf *out, struct err *e);
 
-/* json_out: makes a text piece by piece. Commas and colons come by themselves; wrong nesting is our bug and
- * asserts. The first failure sticks, the verbs then do nothing, and json_out_end reports it.
+/* json_out: makes a text piece by piece. Commas and colons come by themselves; wrong nesting is our
+ * bug and asserts. The first failure sticks, the verbs then do nothing, and json_out_end reports it.
  *
  *     struct json_out o;
  *     json_out_init(&o, &answer, 0);
@@ -188,8 +191,8 @@ struct json_out {
 };
 
 void json_out_init(struct json_out *o, struct buf *out, unsigned flags);
-/* 0 when exactly one whole value was written; else -1 (ERR_LIMIT: the buf's ceiling, ERR_INVALID: a double that
- * is not finite) and the buf is as it was at json_out_init. */
+/* 0 when exactly one whole value was written; else -1 (ERR_LIMIT: the buf's ceiling, ERR_INVALID: a
+ * double that is not finite) and the buf is as it was at json_out_init. */
 int json_out_end(struct json_out *o, struct err *e);
 
 void json_out_object_begin(struct json_out *o);
@@ -203,7 +206,8 @@ void json_out_str(struct json_out *o, struct span s);
 void json_out_cstr(struct json_out *o, const char *s); /* NULL writes null */
 void json_out_i64(struct json_out *o, int64_t v);
 void json_out_u64(struct json_out *o, uint64_t v);
-/* The shortest digits that read back equal, always with a fraction or an exponent: 5.0, 0.1, 1e+16. */
+/* The shortest digits that read back equal, always with a fraction or an exponent: 5.0, 0.1, 1e+16.
+ * */
 void json_out_double(struct json_out *o, double v);
 void json_out_bool(struct json_out *o, bool v);
 void json_out_null(struct json_out *o);

@@ -1,4 +1,5 @@
-/* json_doc: the inside of a document, shared by the parser and the verbs. Private to base/json*.c. */
+/* json_doc: the inside of a document, shared by the parser and the verbs. Private to base/json*.c.
+ * */
 #ifndef SILICA_BASE_JSON_DOC_H
 #define SILICA_BASE_JSON_DOC_H
 
@@ -20,7 +21,21 @@ struct json_doc {
     uint8_t text[]; /* the copy, strings unescaped in place; JSON_PAD_BYTES of NULs follow */
 };
 
-/* Appends s between quotes, escaped; ill-formed runs become U+FFFD. -1 and ERR_LIMIT: out is as it was. */
+/* Why a parse stopped. */
+struct json_fault {
+    enum err_code code;   /* ERR_INVALID or ERR_LIMIT */
+    const char *what;     /* static text */
+    const uint8_t *where; /* in the document's copy of the text; NULL for ERR_LIMIT */
+};
+
+/* Notes an ERR_INVALID; returns NULL. */
+uint8_t *json_fault(struct json_fault *f, const char *what, const uint8_t *where);
+/* Reads on in a string that began at `start` (behind the quote), from its first byte `p` that is
+ * not plain. Fills the node and returns the place behind the closing quote; or NULL and a fault. */
+uint8_t *json_string_rest(uint8_t *start, uint8_t *p, const uint8_t *end, struct json *node,
+                          struct json_fault *f);
+/* Appends s between quotes, escaped; ill-formed runs become U+FFFD. -1 and ERR_LIMIT: out is as it
+ * was. */
 int json_write_str(struct span s, unsigned flags, struct buf *out, struct err *e);
 
 #endif

@@ -150,14 +150,16 @@ static bool bump(char *digits, int n)
 /* The fewest digits that read back as v > 0. Returns how many. */
 static int shortest(double v, char *digits, int *ret_power)
 {
-    /* Up to 15 digits survive a trip through a normal double, so 15 find every shorter form, zeros behind it. */
+    /* Up to 15 digits survive a trip through a normal double, so 15 find every shorter form, zeros
+     * behind it. */
     int n = v < 2.2250738585072014e-308 ? 1 : 15;
 
     for (; n < 17; n++) {
         *ret_power = digits_of(v, n, digits);
         if (reads_back(digits, n, *ret_power, v))
             break;
-        /* Below a power of two doubles lie twice as close: the nearest digits may miss, the next ones hit. */
+        /* Below a power of two doubles lie twice as close: the nearest digits may miss, the next
+         * ones hit. */
         if (bump(digits, n) && reads_back(digits, n, *ret_power, v))
             break;
     }
@@ -168,7 +170,8 @@ static int shortest(double v, char *digits, int *ret_power)
     return n;
 }
 
-/* Lays the digits out as Python's repr does: positional from 1e-4 up to 1e16, else with an exponent. */
+/* Lays the digits out as Python's repr does: positional from 1e-4 up to 1e16, else with an
+ * exponent. */
 static size_t lay_out(const char *digits, int n, int power, char *text)
 {
     size_t k = 0;

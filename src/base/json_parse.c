@@ -1,6 +1,7 @@
-/* The parser works in the document's own copy of the text: strings are unescaped in place and end in a NUL where
- * their quote was, so that a name or value is a C string without a copy. A NUL behind the text stops every scan,
- * hence no bounds checks; faults are located in the caller's text, which stays as it was.
+/* The parser works in the document's own copy of the text: strings are unescaped in place and end
+ * in a NUL where their quote was, so that a name or value is a C string without a copy. A NUL
+ * behind the text stops every scan, hence no bounds checks; faults are located in the caller's
+ * text, which stays as it was.
  *
  * The texts of faults and their places are those of Python's decoder: see json_error. */
 #include "base/json_doc.h"
@@ -15,24 +16,18 @@ struct parser {
     uint32_t open; /* index of the innermost open container; its u.skip holds the next outer one */
     bool is_unique_only;
     uint8_t *end;
-    enum err_code code; /* the fault: */
-    const char *what;
-    const uint8_t *where;
+    struct json_fault fault;
 };
 
-/* All three return NULL, for the caller to return. */
+/* Both return NULL, for the caller to return. */
 static uint8_t *fault(struct parser *ps, const char *what, const uint8_t *where)
 {
-    ps->code = ERR_INVALID;
-    ps->what = what;
-    ps->where = where;
-    return NULL;
+    return json_fault(&ps->fault, what, where);
 }
 
 static uint8_t *too_much(struct parser *ps, const char *what)
 {
-    ps->code = ERR_LIMIT;
-    ps->what = what;
+    ps->fault = (struct json_fault){ ERR_LIMIT, what, NULL };
     return NULL;
 }
 
@@ -52,136 +47,6 @@ static inline struct json *push(struct parser *ps)
     return ps->n < ps->cap ? &ps->nodes[ps->n++] : grow(ps);
 }
 
-static int hex4(const uint8_t *p)
-{
-    int v = 0;
-
-    for (int i = 0; i < 4; i++) {
-        uint8_t c = p[i], letter = c | 0x20;
-
-        if (c >= '0' && c <= '9')
-            v = v << 4 | (c - '0');
-        else if (letter >= 'a' && letter <= 'f')
-            v = v << 4 | (letter - 'a' + 10);
-        else
-            return -1;
-    }
-    return v;
-}
-
-static uint8_t *put_utf8(uint8_t *to, uint32_t c)
-{
-    if (c < 0x80) {
-        *to++ = (uint8_t)c;
-    } else if (c < 0x800) {
-        *to++ = (uint8_t)(0xc0 | c >> 6);
-        *to++ = (uint8_t)(0x80 | (c & 0x3f));
-    } else if (c < 0x10000) {
-        *to++ = (uint8_t)(0xe0 | c >> 12);
-        *to++ = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        *to++ = (uint8_t)(0x80 | (c & 0x3f));
-    } else {
-        *to++ = (uint8_t)(0xf0 | c >> 18);
-        *to++ = (uint8_t)(0x80 | (c >> 12 & 0x3f));
-        *to++ = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-        *to++ = (uint8_t)(0x80 | (c & 0x3f));
-    }
-    return to;
-}
-
-/* *p is at the 'u' of an escape; moves it behind. Returns the code point, or UINT32_MAX after a fault. */
-static uint32_t unicode_escape(struct parser *ps, uint8_t **p)
-{
-    static const char what[] = "Invalid \\uXXXX escape";
-    uint8_t *at = *p;
-    int high = hex4(at + 1), low;
-
-    /* Like Python, four digits at the very end count as incomplete rather than as an open string. */
-    if (high < 0 || at + 5 >= ps->end || (high >= 0xdc00 && high <= 0xdfff)) {
-        (void)fault(ps, what, at);
-        return UINT32_MAX;
-    }
-    *p = at + 5;
-    if (high < 0xd800 || high > 0xdfff)
-        return (uint32_t)high;
-    if (at[5] != '\\' || at[6] != 'u') {
-        (void)fault(ps, what, at);
-        return UINT32_MAX;
-    }
-    low = hex4(at + 7);
-    if (low < 0xdc00 || low > 0xdfff || at + 11 >= ps->end) {
-        (void)fault(ps, what, low < 0 || at + 11 >= ps->end ? at + 6 : at);
-        return UINT32_MAX;
-    }
-    *p = at + 11;
-    return 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
-}
-
-/* *p is behind a backslash; moves it behind the escape. Returns where *to ends now, or NULL. */
-static uint8_t *unescape(struct parser *ps, uint8_t **p, uint8_t *to, bool *is_plain)
-{
-    static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
-    const char *hit;
-    uint32_t c;
-
-    if (**p == 'u') {
-        c = unicode_escape(ps, p);
-        if (c == UINT32_MAX)
-            return NULL;
-    } else {
-        hit = **p ? strchr(from, **p) : NULL;
-        if (!hit)
-            return fault(ps, "Invalid \\escape", *p - 1);
-        c = (uint8_t)into[hit - from];
-        (*p)++;
-    }
-    if (c < 0x20 || c == '"' || c == '\\')
-        *is_plain = false;
-    return put_utf8(to, c);
-}
-
-/* The rest of a string that has more than plain ASCII in it; `p` is the first other byte. */
-static __attribute__((noinline)) uint8_t *string_rest(struct parser *ps, uint8_t *start, uint8_t *p,
-                                                      struct json *node)
-{
-    uint8_t *to = p; /* where the next byte goes: equals p until the first escape */
-    bool is_plain = true;
-
-    for (;;) {
-        uint8_t *run = p;
-
-        while (*p >= 0x80) {
-            size_t len = json_utf8_padded(p);
-
-            if (len == 0)
-                return fault(ps, "Invalid UTF-8", p);
-            p += len;
-        }
-        p = json_scan_padded(p);
-        if (to != run)
-            memmove(to, run, (size_t)(p - run));
-        to += p - run;
-        if (*p == '"') {
-            *to = '\0';
-            *node = (struct json){ .type = JSON_STRING,
-                                   .flags = is_plain ? JSON_FLAG_PLAIN : 0,
-                                   .n = (uint32_t)(to - start),
-                                   .u.text = start };
-            return p + 1;
-        }
-        if (*p >= 0x80)
-            continue;
-        if (p == ps->end || (*p == '\\' && p + 1 == ps->end))
-            return fault(ps, "Unterminated string starting at", start - 1);
-        if (*p != '\\')
-            return fault(ps, "Invalid control character at", p);
-        p++;
-        to = unescape(ps, &p, to, &is_plain);
-        if (!to)
-            return NULL;
-    }
-}
-
 /* `p` is at the opening quote. Returns the place behind the string, or NULL. */
 static inline uint8_t *string(struct parser *ps, uint8_t *p)
 {
@@ -192,7 +57,7 @@ static inline uint8_t *string(struct parser *ps, uint8_t *p)
         return NULL;
     stop = json_scan_padded(start);
     if (*stop != '"')
-        return string_rest(ps, start, stop, node);
+        return json_string_rest(start, stop, ps->end, node, &ps->fault);
     *stop = '\0';
     *node = (struct json){ .type = JSON_STRING,
                            .flags = JSON_FLAG_PLAIN,
@@ -206,7 +71,8 @@ static inline bool is_digit(uint8_t c)
     return (uint8_t)(c - '0') <= 9;
 }
 
-/* Takes the longest number at p; what follows it is judged by whoever comes next, as Python does. */
+/* Takes the longest number at p; what follows it is judged by whoever comes next, as Python does.
+ * */
 static uint8_t *number(struct parser *ps, uint8_t *p)
 {
     uint8_t *start = p, flags = JSON_FLAG_INT;
@@ -348,8 +214,9 @@ static inline bool close_container(struct parser *ps)
     return !(ps->is_unique_only && node->type == JSON_OBJECT) || check_names(ps, node);
 }
 
-/* Behind a value: closes what ends here and takes the comma. Returns the place of the next value; or NULL, and
- * then ps->depth is 0 and *ret_end is set when the whole text was read, else there was a fault. */
+/* Behind a value: closes what ends here and takes the comma. Returns the place of the next value;
+ * or NULL, and then ps->depth is 0 and *ret_end is set when the whole text was read, else there was
+ * a fault. */
 static inline uint8_t *after_value(struct parser *ps, uint8_t *p, uint8_t **ret_end)
 {
     for (;;) {
@@ -405,7 +272,7 @@ static int parse(struct parser *ps)
         }
         p = after_value(ps, p, &end);
     }
-    return ps->code == ERR_NONE ? 0 : -1;
+    return ps->fault.code == ERR_NONE ? 0 : -1;
 }
 
 static size_t bad_utf8_at(struct span text)
@@ -421,13 +288,15 @@ static size_t bad_utf8_at(struct span text)
     return at;
 }
 
-/* Encoding comes first whatever else is wrong, as a decoder that turns bytes into characters first would say. */
+/* Encoding comes first whatever else is wrong, as a decoder that turns bytes into characters first
+ * would say. */
 static int report(const struct parser *ps, struct span text, struct json_error *where,
                   struct err *e)
 {
-    struct json_error at = {
-        .what = ps->what, .byte_at = (size_t)(ps->where - ps->doc->text), .line = 1, .column = 1
-    };
+    struct json_error at = { .what = ps->fault.what,
+                             .byte_at = (size_t)(ps->fault.where - ps->doc->text),
+                             .line = 1,
+                             .column = 1 };
     size_t bad = bad_utf8_at(text);
 
     if (bad < text.n)
@@ -482,9 +351,9 @@ int json_parse_at(struct span text, const struct json_limits *limits, struct jso
         return err_set(e, ERR_LIMIT, "JSON text of %zu bytes; at most %zu", text.n, max_bytes);
     ps = parser_of(text, limits);
     r = parse(&ps);
-    if (r < 0 && ps.code == ERR_LIMIT)
+    if (r < 0 && ps.fault.code == ERR_LIMIT)
         (void)err_set(e, ERR_LIMIT, "JSON text with more than %u %s",
-                      *ps.what == 'l' ? ps.max_depth : ps.max_nodes, ps.what);
+                      *ps.fault.what == 'l' ? ps.max_depth : ps.max_nodes, ps.fault.what);
     else if (r < 0)
         (void)report(&ps, text, where, e);
     if (r == 0 && ps.n < ps.cap - ps.cap / 4)

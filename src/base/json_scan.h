@@ -1,8 +1,8 @@
-/* json_scan: the inner loops of base/json: 16 bytes at a time with SSE2, 8 with plain words elsewhere.
+/* json_scan: the inner loops of base/json: 16 bytes at a time with SSE2, 8 with plain words
+ * elsewhere.
  *
- * Private to base/json*.c. The padded verbs read up to JSON_PAD_BYTES past the place they answer: the text of a
- * document ends in that many NULs, and a NUL stops every one of them.
- */
+ * Private to base/json*.c. The padded verbs read up to JSON_PAD_BYTES past the place they answer:
+ * the text of a document ends in that many NULs, and a NUL stops every one of them. */
 #ifndef SILICA_BASE_JSON_SCAN_H
 #define SILICA_BASE_JSON_SCAN_H
 
@@ -14,7 +14,8 @@
 #define JSON_SCAN_STEP 16
 #include <emmintrin.h>
 
-/* One bit per byte of the next 16 that a string cannot take as it is: quote, backslash, control, non-ASCII. */
+/* One bit per byte of the next 16 that a string cannot take as it is: quote, backslash, control,
+ * non-ASCII. */
 static inline unsigned json_scan_special(const uint8_t *p)
 {
     __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -46,8 +47,8 @@ static inline size_t json_scan_index(unsigned mask)
 #define JSON_ONES  0x0101010101010101u
 #define JSON_HIGHS 0x8080808080808080u
 
-/* The high bit of each byte that is zero. A borrow can mark a byte above a true hit, never one below it, and
- * only the lowest mark is used. */
+/* The high bit of each byte that is zero. A borrow can mark a byte above a true hit, never one
+ * below it, and only the lowest mark is used. */
 static inline uint64_t json_scan_zero(uint64_t x)
 {
     return (x - JSON_ONES) & ~x & JSON_HIGHS;

@@ -1,7 +1,8 @@
 #include "base/json_doc.h"
 #include "base/str.h"
 
-/* Where output goes. `p` runs ahead of out->n inside the reserved block; settle() brings them together. */
+/* Where output goes. `p` runs ahead of out->n inside the reserved block; settle() brings them
+ * together. */
 struct sink {
     uint8_t *p, *end;
     struct buf *out;
@@ -24,7 +25,8 @@ static __attribute__((noinline)) bool more_room(struct sink *s, size_t n)
     return true;
 }
 
-/* At least n bytes at s->p; asks for exactly what is needed, so that a ceiling is reached only truly. */
+/* At least n bytes at s->p; asks for exactly what is needed, so that a ceiling is reached only
+ * truly. */
 static inline bool room(struct sink *s, size_t n)
 {
     return (size_t)(s->end - s->p) >= n || more_room(s, n);
@@ -48,7 +50,8 @@ static inline bool put_run(struct sink *s, const uint8_t *p, size_t n)
     return true;
 }
 
-/* Bytes at the start of s that need no escape, U+2028 and U+2029 included in what does when html. */
+/* Bytes at the start of s that need no escape, U+2028 and U+2029 included in what does when html.
+ * */
 static size_t plain_run(struct span s, bool is_html)
 {
     size_t i = json_scan_span(s);
@@ -127,8 +130,8 @@ int json_write_str(struct span text, unsigned flags, struct buf *out, struct err
     return -1;
 }
 
-/* A string of a document. A plain one is copied in whole steps, past its end on both sides: the document is
- * padded, and the step is taken only with room for it. */
+/* A string of a document. A plain one is copied in whole steps, past its end on both sides: the
+ * document is padded, and the step is taken only with room for it. */
 static inline bool put_text(struct sink *s, const struct json *v, unsigned flags)
 {
     size_t n = v->n;
