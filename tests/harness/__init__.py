@@ -1,0 +1,1 @@
+"""Starting the programs under test, and their peers, for every tier. Standard library only."""
