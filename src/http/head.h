@@ -84,6 +84,12 @@ struct span http_head_next(const struct http_head *h, const char *name, size_t *
 /* Is the token an element of the field's comma list? All occurrences, letters in any case. */
 bool http_head_has_token(const struct http_head *h, const char *name, const char *token);
 
+/* The target without scheme and authority: what a server routes by and a proxy sends on. "/" for an
+ * absolute target that ends with its authority; "*" stays, CONNECT's target too. */
+struct span http_head_path(const struct http_head *h);
+
+/* A token's byte in lower case, 0 for a byte that no token holds. */
+extern const uint8_t http_token_fold[256];
 /* RFC 9110 5.6.2 and 5.5: what may stand on the wire as a name (any case), and as a value. A value may hold
  * spaces, tabs and bytes from 0x80 up, but no other control byte: no CR, LF or NUL. */
 bool http_name_is_valid(struct span name);
