@@ -1,0 +1,70 @@
+/* spawn: starts one program, and says which step failed when it cannot.
+ *
+ * Owns:     nothing but a small stack per calling thread. The child shares our memory until it execs (as
+ *           after vfork), so nothing is copied, and a failure comes back as a value: no pipe, no read.
+ * Used by:  runtime/exec.c on its spawn threads, the node's helpers. Needs no loop.
+ * Threads:  any; the calling thread sleeps until the child has exec'ed or died. Every signal is blocked in
+ *           it meanwhile. Between clone and exec only system calls run.
+ * Child:    gets descriptors 0, 1, 2 and no other, an empty signal mask, default actions for all signals
+ *           we catch and for SIGPIPE and SIGXFSZ. A signal we ignore stays ignored, as exec has it.
+ * Reaping:  a child that was started is reaped by whoever waits for children (ev/child). One that failed
+ *           before exec is reaped here, and sends no SIGCHLD: until exec it has no exit signal.
+ */
+#ifndef SILICA_EV_SPAWN_H
+#define SILICA_EV_SPAWN_H
+
+#include "base/err.h"
+
+#include <sys/types.h>
+
+/* Where bare names are looked for when nobody says. */
+#define SPAWN_DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+enum spawn_flag {
+    SPAWN_SESSION = 1 << 0, /* setsid: new session and process group, both named by the pid */
+    SPAWN_GROUP = 1 << 1,   /* setpgid: new process group only */
+    SPAWN_TTY = 1 << 2,     /* descriptor 0 becomes the controlling terminal; wants SPAWN_SESSION */
+    SPAWN_SUBREAPER = 1 << 3, /* orphans below the child stay below it; survives its exec */
+};
+
+/* What the child was doing when it failed. The order is the order of the steps. */
+enum spawn_step {
+    SPAWN_STEP_NONE = 0, /* it runs */
+    SPAWN_STEP_CLONE,
+    SPAWN_STEP_SESSION,
+    SPAWN_STEP_CHDIR, /* the subject of the failure is the working directory, not the program */
+    SPAWN_STEP_STDIO,
+    SPAWN_STEP_TTY,
+    SPAWN_STEP_SIGNALS,
+    SPAWN_STEP_EXEC,
+};
+
+struct spawn_spec {
+    char *const *argv;       /* NULL-terminated, at least the program */
+    char *const *envp;       /* the complete environment */
+    const char *search_path; /* directories for a program without '/'; NULL: SPAWN_DEFAULT_PATH */
+    const char *cwd;         /* NULL: ours. Relative programs are found from there */
+    int cwd_fd;              /* wins over cwd unless -1 */
+    int fds[3];              /* become 0, 1 and 2; -1 hands down our own */
+    unsigned flags;          /* enum spawn_flag */
+};
+
+/* clang-format off */
+#define SPAWN_SPEC_INIT { .cwd_fd = -1, .fds = { -1, -1, -1 } }
+/* clang-format on */
+
+struct spawn_fail {
+    enum spawn_step step;
+    int sys; /* errno of that step */
+};
+
+/* The pid, or -1 with *ret_fail filled. A bare name is tried in each directory of search_path: EACCES is
+ * remembered, a missing file or directory means the next one, anything else ends the search. A file that
+ * is no program and has no "#!" is ENOEXEC; no shell is tried. */
+pid_t spawn(const struct spawn_spec *s, struct spawn_fail *ret_fail);
+
+/* "cannot run 'prog': No such file or directory", or the directory where that was the subject. -1. */
+int spawn_err(struct err *e, const struct spawn_spec *s, struct spawn_fail fail);
+const char *spawn_step_name(enum spawn_step step);
+
+#endif
