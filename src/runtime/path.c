@@ -49,7 +49,7 @@ static bool is_below(struct span text, const char *root)
 {
     size_t n = strlen(root);
 
-    return text.n >= n && memcmp(text.p, root, n) == 0 && (text.n == n || text.p[n] == '/');
+    return span_starts(text, root) && (text.n == n || text.p[n] == '/');
 }
 
 static int escape(struct err *e, struct span user)

@@ -43,7 +43,8 @@ static int todo_push(struct todo *t, struct span text, struct err *e)
         return err_errno(e, ENAMETOOLONG, "cannot follow links");
     t->bytes[--t->at] = '/';
     t->at -= text.n;
-    memcpy(t->bytes + t->at, text.p, text.n);
+    if (text.n)
+        memcpy(t->bytes + t->at, text.p, text.n);
     return 0;
 }
 
