@@ -502,6 +502,11 @@ bool conn_is_full(const struct conn *c)
     return c->queued >= CONN_HIGH_BYTES || c->is_file_busy;
 }
 
+bool conn_is_sending(const struct conn *c)
+{
+    return c->head != NULL;
+}
+
 uint64_t conn_sent(const struct conn *c)
 {
     return c->sent;

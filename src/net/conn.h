@@ -57,6 +57,8 @@ void conn_write_buf(struct conn *c, struct buf *bytes);
 void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t offset, uint64_t n);
 size_t conn_queued(const struct conn *c); /* bytes in memory; a queued file counts as full */
 bool conn_is_full(const struct conn *c);
+/* Something waits to be sent, bytes or a file. */
+bool conn_is_sending(const struct conn *c);
 /* Bytes the socket has taken since the connection was made: a slow reader shows as a standstill. */
 uint64_t conn_sent(const struct conn *c);
 

@@ -1,0 +1,376 @@
+#include "http/serve_conn.h"
+
+#include "base/log.h"
+
+#include <stdarg.h>
+
+#define ANSWER_MAX_BYTES  (64 * 1024) /* the head of an answer: ours, so more is a bug */
+#define ANSWER_MAX_FIELDS 64
+
+static uint64_t last_id;
+
+struct http_exchange *http_exchange_new(struct http_conn *hc, const struct http_carrier_ops *ops, const struct http_head *req)
+{
+    struct http_exchange *x = NEW(struct http_exchange);
+    struct span target = http_head_target(req);
+    size_t mark = span_find(target, '?');
+
+    x->ops = ops;
+    x->hc = hc;
+    x->req = req;
+    x->id = ++last_id;
+    x->path = span_slice(target, 0, mark);
+    x->query = mark == SIZE_MAX ? SPAN_NONE : span_skip(target, mark + 1);
+    x->is_head_method = span_is(http_head_method(req), "HEAD");
+    x->stash.max = H2_STREAM_WINDOW_BYTES;
+    x->keep_alive = true;
+    http_head_init(&x->answer, ANSWER_MAX_BYTES, ANSWER_MAX_FIELDS);
+    return x;
+}
+
+void http_exchange_free(void *obj)
+{
+    struct http_exchange *x = obj;
+
+    buf_done(&x->stash);
+    buf_done(&x->collected);
+    http_head_done(&x->answer);
+    free(x);
+}
+
+void http_exchange_start(struct http_exchange *x)
+{
+    const struct http_server_config *config = http_server_config(x->hc->server);
+
+    config->on_request(config->ctx, x);
+}
+
+/* ---- body ---- */
+
+bool http_exchange_takes_body(const struct http_exchange *x)
+{
+    return x->is_over || (x->reader && !x->is_paused && x->stash.n == 0);
+}
+
+static void give(struct http_exchange *x, struct span bytes)
+{
+    x->reader->on_data(x->reader_ctx, bytes);
+    x->ops->body_used(x, bytes.n);
+}
+
+static void tell_end(struct http_exchange *x)
+{
+    if (x->is_over || x->is_end_told || !x->reader || x->is_paused || x->stash.n || x->body == HTTP_BODY_COMING)
+        return;
+    x->is_end_told = true;
+    x->reader->on_end(x->reader_ctx, x->body == HTTP_BODY_FAILED ? &x->body_err : NULL);
+}
+
+void http_exchange_body(struct http_exchange *x, struct span bytes)
+{
+    struct err e;
+
+    if (x->is_over) {
+        x->ops->body_used(x, bytes.n);
+    } else if (http_exchange_takes_body(x)) {
+        give(x, bytes);
+    } else if (buf_add(&x->stash, bytes, &e) < 0) {
+        x->ops->abort(x); /* the peer passed its window */
+        http_exchange_gone(x);
+    }
+}
+
+void http_exchange_body_end(struct http_exchange *x, const struct err *e)
+{
+    if (x->body != HTTP_BODY_COMING)
+        return;
+    x->body = e ? HTTP_BODY_FAILED : HTTP_BODY_ENDED;
+    if (e)
+        x->body_err = *e;
+    tell_end(x);
+}
+
+/* What waited for a reader, outside the verb that brought one. */
+static void deliver(void *ctx)
+{
+    struct http_exchange *x = ctx;
+
+    if (!x->is_over && x->reader && !x->is_paused && x->stash.n) {
+        OWN(buf_done) struct buf all = BUF_INIT(x->stash.max);
+
+        buf_move(&all, &x->stash);
+        give(x, buf_span(&all));
+    }
+    tell_end(x);
+}
+
+static void deliver_soon(struct http_exchange *x)
+{
+    bool has_end = x->body != HTTP_BODY_COMING && !x->is_end_told;
+
+    if ((x->stash.n || has_end) && !x->deliver.is_queued)
+        ev_post(http_loop(x), &x->deliver, deliver, x);
+}
+
+void http_body_read(struct http_exchange *x, const struct http_body_events *events, void *ctx)
+{
+    assert(!x->reader);
+    x->reader = events;
+    x->reader_ctx = ctx;
+    if (x->body == HTTP_BODY_COMING)
+        x->ops->continue_100(x);
+    deliver_soon(x);
+    x->ops->body_paused(x);
+}
+
+void http_body_pause(struct http_exchange *x, bool is_paused)
+{
+    if (x->is_paused == is_paused)
+        return;
+    x->is_paused = is_paused;
+    if (!is_paused)
+        deliver_soon(x);
+    x->ops->body_paused(x);
+}
+
+static void collect_data(void *ctx, struct span bytes)
+{
+    struct http_exchange *x = ctx;
+    struct err e;
+
+    if (buf_add(&x->collected, bytes, &e) == 0 || x->is_end_told)
+        return;
+    (void)err_set(&e, ERR_LIMIT, "the body is larger than %zu bytes", x->collected.max);
+    x->is_end_told = true;
+    x->collect(x->collect_ctx, SPAN_NONE, &e);
+}
+
+static void collect_end(void *ctx, const struct err *e)
+{
+    struct http_exchange *x = ctx;
+
+    x->collect(x->collect_ctx, e ? SPAN_NONE : buf_span(&x->collected), e);
+}
+
+void http_body_collect(struct http_exchange *x, size_t max, http_collect_fn done, void *ctx)
+{
+    static const struct http_body_events events = { collect_data, collect_end };
+
+    x->collected.max = max;
+    x->collect = done;
+    x->collect_ctx = ctx;
+    http_body_read(x, &events, x);
+}
+
+/* ---- the request ---- */
+
+const struct http_head *http_req(const struct http_exchange *x)
+{
+    return x->req;
+}
+
+struct span http_method(const struct http_exchange *x)
+{
+    return http_head_method(x->req);
+}
+
+bool http_method_is(const struct http_exchange *x, const char *method)
+{
+    return span_is(http_head_method(x->req), method);
+}
+
+struct span http_path(const struct http_exchange *x)
+{
+    return x->path;
+}
+
+struct span http_query(const struct http_exchange *x)
+{
+    return x->query;
+}
+
+struct span http_query_get(const struct http_exchange *x, const char *name)
+{
+    struct span rest = x->query, pair;
+
+    while (span_cut(&rest, '&', &pair)) {
+        size_t eq = span_find(pair, '=');
+
+        if (span_is(span_slice(pair, 0, eq), name))
+            return eq == SIZE_MAX ? SPAN("") : span_skip(pair, eq + 1);
+    }
+    return SPAN_NONE;
+}
+
+struct span http_field(const struct http_exchange *x, const char *name)
+{
+    return http_head_get(x->req, name);
+}
+
+bool http_is_h2(const struct http_exchange *x)
+{
+    return x->stream != NULL;
+}
+
+const struct net_addr *http_peer(const struct http_exchange *x)
+{
+    return &x->hc->peer;
+}
+
+uint64_t http_id(const struct http_exchange *x)
+{
+    return x->id;
+}
+
+struct ev_loop *http_loop(const struct http_exchange *x)
+{
+    return http_server_loop(x->hc->server);
+}
+
+uint64_t http_body_length(const struct http_exchange *x)
+{
+    return x->body_length;
+}
+
+/* ---- the answer ---- */
+
+void http_on_gone(struct http_exchange *x, ev_fn fn, void *ctx)
+{
+    x->on_gone = fn;
+    x->gone_ctx = ctx;
+}
+
+void http_on_drain(struct http_exchange *x, ev_fn fn, void *ctx)
+{
+    x->on_drain = fn;
+    x->drain_ctx = ctx;
+}
+
+void http_exchange_gone(struct http_exchange *x)
+{
+    if (x->is_over)
+        return;
+    x->is_over = true;
+    ev_post_cancel(&x->deliver);
+    if (x->on_gone)
+        x->on_gone(x->gone_ctx);
+}
+
+void http_answer_field(struct http_exchange *x, const char *name, struct span value)
+{
+    struct err e;
+
+    if (!http_value_is_valid(value)) {
+        log_warn("http.field", KV("name", name), KV("value", value));
+        return;
+    }
+    if (http_head_add(&x->answer, span_cstr(name), value, &e) < 0)
+        log_error("http.field", KV("name", name), KV("err", &e));
+}
+
+void http_answer_fieldf(struct http_exchange *x, const char *name, const char *fmt, ...)
+{
+    OWN(buf_done) struct buf value = BUF_INIT(8192);
+    struct err e;
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (buf_vaddf(&value, &e, fmt, ap) == 0)
+        http_answer_field(x, name, buf_span(&value));
+    va_end(ap);
+}
+
+static bool status_has_body(int status)
+{
+    return status >= 200 && status != 204 && status != 304;
+}
+
+static void begin(struct http_exchange *x, int status, uint64_t length)
+{
+    const struct http_server_config *config = http_server_config(x->hc->server);
+
+    assert(!x->has_begun && !x->is_over);
+    x->has_begun = true;
+    x->left = length;
+    http_head_set_status(&x->answer, status);
+    http_answer_field(x, "date", span_cstr(http_server_date(x->hc->server)));
+    if (config->server_name)
+        http_answer_field(x, "server", span_cstr(config->server_name));
+    if (length != UINT64_MAX && status_has_body(status))
+        http_answer_fieldf(x, "content-length", "%llu", (unsigned long long)length);
+    if (x->is_head_method || !status_has_body(status))
+        x->left = 0;
+}
+
+/* From here on the handler has no exchange. */
+static void over(struct http_exchange *x)
+{
+    x->is_over = true;
+    x->reader = NULL;
+    ev_post_cancel(&x->deliver);
+}
+
+void http_answer(struct http_exchange *x, int status, const char *content_type, struct span body)
+{
+    if (content_type)
+        http_answer_field(x, "content-type", span_cstr(content_type));
+    begin(x, status, body.n);
+    over(x);
+    x->ops->whole(x, x->left ? body : SPAN_NONE);
+}
+
+void http_answer_begin(struct http_exchange *x, int status, uint64_t length)
+{
+    begin(x, status, length);
+    x->ops->head(x, false);
+}
+
+void http_answer_write(struct http_exchange *x, struct span bytes)
+{
+    assert(x->has_begun && !x->is_over);
+    if (x->left != UINT64_MAX) {
+        bytes = span_slice(bytes, 0, x->left); /* a HEAD answer, or a file that grew: never more than was announced */
+        x->left -= bytes.n;
+    }
+    if (bytes.n)
+        x->ops->write(x, bytes);
+}
+
+void http_answer_file(struct http_exchange *x, int file_fd, uint64_t offset, uint64_t n)
+{
+    assert(x->has_begun && !x->is_over && x->left != UINT64_MAX);
+    n = MIN(n, x->left);
+    x->left -= n;
+    if (n)
+        x->ops->file(x, file_fd, offset, n);
+    else
+        (void)close(file_fd);
+}
+
+bool http_answer_is_full(const struct http_exchange *x)
+{
+    return x->ops->is_full(x);
+}
+
+bool http_answer_has_begun(const struct http_exchange *x)
+{
+    return x->has_begun;
+}
+
+void http_answer_end(struct http_exchange *x, const struct http_head *trailers)
+{
+    assert(x->has_begun && !x->is_over);
+    if (x->left != UINT64_MAX && x->left > 0) { /* less than announced: the peer must not take it for whole */
+        http_answer_abort(x);
+        return;
+    }
+    over(x);
+    x->ops->end(x, trailers);
+}
+
+void http_answer_abort(struct http_exchange *x)
+{
+    assert(!x->is_over);
+    over(x);
+    x->ops->abort(x);
+}

@@ -1,0 +1,264 @@
+#include "http/serve_conn.h"
+
+#include "base/log.h"
+#include "base/time.h"
+
+struct http_server {
+    struct ev_loop *loop;
+    struct http_server_config config;
+    struct http_conn *conns;
+    size_t count;
+    time_t date_at; /* the second that `date` says */
+    char date[TIME_TEXT_BYTES];
+    bool is_draining, is_freeing;
+    ev_fn drained;
+    void *drained_ctx;
+    struct ev_task tell;
+};
+
+struct http_server *http_server_new(struct ev_loop *loop, const struct http_server_config *config)
+{
+    struct http_server *s = NEW(struct http_server);
+
+    s->loop = loop;
+    s->config = *config;
+    if (!s->config.head_max_bytes)
+        s->config.head_max_bytes = HTTP_SERVER_HEAD_MAX_BYTES;
+    if (!s->config.head_timeout_ms)
+        s->config.head_timeout_ms = HTTP_SERVER_HEAD_TIMEOUT_MS;
+    if (!s->config.idle_timeout_ms)
+        s->config.idle_timeout_ms = HTTP_SERVER_IDLE_TIMEOUT_MS;
+    if (!s->config.stall_timeout_ms)
+        s->config.stall_timeout_ms = HTTP_SERVER_STALL_TIMEOUT_MS;
+    return s;
+}
+
+const struct http_server_config *http_server_config(const struct http_server *s)
+{
+    return &s->config;
+}
+
+struct ev_loop *http_server_loop(const struct http_server *s)
+{
+    return s->loop;
+}
+
+bool http_server_is_draining(const struct http_server *s)
+{
+    return s->is_draining;
+}
+
+size_t http_server_connections(const struct http_server *s)
+{
+    return s->count;
+}
+
+const char *http_server_date(struct http_server *s)
+{
+    time_t now = time(NULL);
+
+    if (now != s->date_at) {
+        s->date_at = now;
+        (void)time_http(s->date, now);
+    }
+    return s->date;
+}
+
+void http_conn_set_deadline(struct http_conn *hc, uint64_t ms, ev_fn fn)
+{
+    ev_timer_start(hc->server->loop, &hc->deadline, ms, fn, hc);
+}
+
+static void idle_over(void *ctx)
+{
+    struct http_conn *hc = ctx;
+
+    conn_close(hc->conn);
+}
+
+/* The first bytes decide. Fewer than the preface's 24 that fit it so far wait in `pending`. */
+static void sniff(struct http_conn *hc, struct span in)
+{
+    OWN(buf_done) struct buf first = BUF_INIT(hc->pending.max);
+    struct err e;
+
+    if (hc->pending.n) {
+        if (buf_add(&hc->pending, in, &e) < 0) {
+            conn_close(hc->conn);
+            return;
+        }
+        buf_move(&first, &hc->pending);
+        in = buf_span(&first);
+    }
+    switch (h2_preface_match(in)) {
+    case H2_PREFACE_MORE:
+        (void)buf_add(&hc->pending, in, &e);
+        return;
+    case H2_PREFACE_YES:
+        hc->kind = HTTP_CONN_H2;
+        http_h2_open(hc);
+        http_h2_read(hc, in);
+        return;
+    case H2_PREFACE_NO:
+        hc->kind = HTTP_CONN_H1;
+        http_h1_open(hc);
+        http_h1_read(hc, in);
+        return;
+    }
+}
+
+static void on_read(void *ctx, struct span in)
+{
+    struct http_conn *hc = ctx;
+
+    hc->received += in.n;
+    switch (hc->kind) {
+    case HTTP_CONN_NEW:
+        sniff(hc, in);
+        break;
+    case HTTP_CONN_H1:
+        http_h1_read(hc, in);
+        break;
+    case HTTP_CONN_H2:
+        http_h2_read(hc, in);
+        break;
+    }
+}
+
+static void on_eof(void *ctx)
+{
+    struct http_conn *hc = ctx;
+
+    hc->has_peer_eof = true;
+    if (hc->kind == HTTP_CONN_H1)
+        http_h1_eof(hc);
+    else
+        conn_close(hc->conn);
+}
+
+static void on_drain(void *ctx)
+{
+    struct http_conn *hc = ctx;
+
+    if (hc->kind == HTTP_CONN_H1)
+        http_h1_drain(hc);
+    else if (hc->kind == HTTP_CONN_H2)
+        http_h2_drain(hc);
+}
+
+static void tell_drained(void *ctx)
+{
+    struct http_server *s = ctx;
+
+    s->drained(s->drained_ctx);
+}
+
+static void conn_freed(void *ctx)
+{
+    struct http_conn *hc = ctx;
+
+    buf_done(&hc->pending);
+    free(hc);
+}
+
+static void on_close(void *ctx, const struct err *e)
+{
+    struct http_conn *hc = ctx;
+    struct http_server *s = hc->server;
+
+    if (e)
+        log_debug("http.lost", KV("err", e));
+    ev_timer_stop(s->loop, &hc->deadline);
+    if (hc->kind == HTTP_CONN_H1)
+        http_h1_close(hc);
+    else if (hc->kind == HTTP_CONN_H2)
+        http_h2_close(hc);
+    ev_post_cancel(&hc->resume);
+    ev_post_cancel(&hc->flush);
+    *hc->at = hc->next;
+    if (hc->next)
+        hc->next->at = hc->at;
+    s->count--;
+    ev_free_later(s->loop, hc, conn_freed); /* after this turn's queue, where its cancelled tasks may still stand */
+    if (s->count == 0 && s->is_draining && s->drained && !s->tell.is_queued)
+        ev_post(s->loop, &s->tell, tell_drained, s);
+}
+
+static const struct conn_events conn_events = { on_read, on_eof, on_drain, on_close };
+
+void http_server_take(struct http_server *s, int fd, struct conn_filter *filter, const struct net_addr *peer)
+{
+    struct http_conn *hc;
+    struct err e;
+
+    if (s->is_draining || (s->config.max_connections && s->count >= s->config.max_connections)) {
+        if (!s->is_draining)
+            log_warn("http.full", KV("connections", s->count));
+        if (filter)
+            filter->ops->free(filter);
+        (void)close(fd);
+        return;
+    }
+    hc = NEW(struct http_conn);
+    hc->server = s;
+    hc->peer = *peer;
+    hc->pending.max = 2 * HTTP_SERVER_HEAD_MAX_BYTES; /* at least one read of the loop's scratch buffer */
+    if (conn_new(s->loop, fd, filter, &conn_events, hc, &hc->conn, &e) < 0) {
+        log_warn("http.accept", KV("err", &e));
+        if (filter)
+            filter->ops->free(filter);
+        free(hc);
+        return;
+    }
+    hc->next = s->conns;
+    hc->at = &s->conns;
+    if (s->conns)
+        s->conns->at = &hc->next;
+    s->conns = hc;
+    s->count++;
+    http_conn_set_deadline(hc, s->config.idle_timeout_ms, idle_over);
+}
+
+void http_server_accept(void *server, int fd, const struct net_addr *peer)
+{
+    http_server_take(server, fd, NULL, peer);
+}
+
+void http_server_drain(struct http_server *s, ev_fn done, void *ctx)
+{
+    struct http_conn *next;
+
+    s->is_draining = true;
+    s->drained = done;
+    s->drained_ctx = ctx;
+    for (struct http_conn *hc = s->conns; hc; hc = next) {
+        next = hc->next;
+        if (hc->kind == HTTP_CONN_H1)
+            http_h1_shutdown(hc);
+        else if (hc->kind == HTTP_CONN_H2)
+            http_h2_shutdown(hc);
+        else
+            conn_close(hc->conn);
+    }
+    if (s->count == 0)
+        ev_post(s->loop, &s->tell, tell_drained, s);
+}
+
+void http_server_free(struct http_server *s)
+{
+    struct http_conn *next;
+
+    if (!s)
+        return;
+    s->is_draining = true;
+    s->drained = NULL;
+    ev_post_cancel(&s->tell);
+    for (struct http_conn *hc = s->conns; hc; hc = next) {
+        next = hc->next;
+        conn_close(hc->conn);
+    }
+    while (s->count) /* their on_close comes in the next turn */
+        ev_loop_turn(s->loop);
+    ev_loop_turn(s->loop);
+    free(s);
+}
