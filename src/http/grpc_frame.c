@@ -52,7 +52,8 @@ enum feed grpc_frame_feed(struct grpc_frame *f, struct span in, size_t *ret_used
         FALLTHROUGH; /* the body may be here already, or be empty */
     case GRPC_BODY:
         n = MIN(in.n - used, f->left);
-        /* Grows with what came, not with what the prefix promised: a promise costs the peer nothing. */
+        /* Grows with what came, not with what the prefix promised: a promise costs the peer
+         * nothing. */
         if (buf_add(&f->msg, span_slice(in, used, used + n), e) < 0)
             goto broken;
         f->left -= n;

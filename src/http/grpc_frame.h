@@ -1,11 +1,11 @@
-/* grpc_frame: cuts a byte stream into gRPC messages (a flag, four bytes of length, the payload), and
- * writes the prefix of those we send.
+/* grpc_frame: cuts a byte stream into gRPC messages (a flag, four bytes of length, the payload),
+ * and writes the prefix of those we send.
  *
  * Owns:     the partial message between calls, never more than the ceiling given at birth.
  * Used by:  servers for requests, clients for replies. Does no I/O, reads no clock.
- * Threads:  a frame belongs to one loop. Input is borrowed for the call; f->msg lives until the next
- *           feed.
- * Compression is never agreed on (grpc.h refuses encodings): the compressed flag is ERR_PROTOCOL.
+ * Threads:  a frame belongs to one loop. Input is borrowed for the call; f->msg lives until the
+ *           next feed. Compression is never agreed on (grpc.h refuses encodings): the compressed
+ *           flag is ERR_PROTOCOL.
  */
 #ifndef SILICA_HTTP_GRPC_FRAME_H
 #define SILICA_HTTP_GRPC_FRAME_H

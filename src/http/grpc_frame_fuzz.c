@@ -1,4 +1,5 @@
-/* Any bytes, cut anywhere: every feed makes progress, and where the cut is does not change the messages. */
+/* Any bytes, cut anywhere: every feed makes progress, and where the cut is does not change the
+ * messages. */
 #include "http/grpc_frame.h"
 
 #include <string.h>

@@ -108,8 +108,9 @@ struct h2 *h2_new(const struct h2_config *config, const struct h2_events *events
 void h2_free(struct h2 *h);
 
 /* Takes all of `in`. -1: the connection is lost (ERR_PROTOCOL, ERR_LIMIT for floods); a GOAWAY
- * may wait: pull once more, send it, close. After a failure every feed fails. Some protocol errors
- * show only in the next h2_pull, as the GOAWAY it adds; then neither reading nor writing is wanted. */
+ * may wait: pull once more, send it, close. After a failure every feed fails. Some protocol
+ * errors show only in the next h2_pull, as the GOAWAY it adds; then neither reading nor writing
+ * is wanted. */
 int h2_feed(struct h2 *h, struct span in, struct err *e);
 /* Adds frames to out until it holds `want` more bytes (by a frame more at most) or nothing is
  * ready. 1: more is waiting, 0: not now, -1: out reached its ceiling or the connection is lost. */
@@ -159,7 +160,8 @@ size_t h2_request_room(const struct h2 *h);
  * GOAWAYs with the last one's id. The connection ends itself with its last stream: see
  * h2_wants_read. */
 void h2_shutdown(struct h2 *h);
-/* At once: GOAWAY with this code. Once it was pulled nothing is wanted; h2_free closes the streams. */
+/* At once: GOAWAY with this code. Once it was pulled nothing is wanted; h2_free closes the
+ * streams. */
 void h2_goaway(struct h2 *h, uint32_t code);
 void h2_ping(struct h2 *h, uint64_t opaque);
 

@@ -1,10 +1,13 @@
-/* h2_impl: what h2.c (the connection and what comes in) and h2_send.c (what goes out) share. Nobody else includes it. */
+/* h2_impl: what h2.c (the connection), h2_recv.c (what comes in) and h2_send.c (what goes out)
+ * share. Nobody else includes it. */
 #ifndef SILICA_HTTP_H2_IMPL_H
 #define SILICA_HTTP_H2_IMPL_H
 
 #include "http/h2.h"
 
 #include <nghttp2/nghttp2.h>
+
+#define H2_SHUTDOWN_PING 0x73696c6963610001u /* our ping behind the shutdown notice */
 
 /* Bytes waiting to be framed. Either copied behind the struct, or in a block taken from a buf. */
 struct h2_chunk {
@@ -59,6 +62,9 @@ struct h2 {
     char why[128];      /* what nghttp2 said last about a broken peer */
 };
 
+uint64_t h2_now_ms(const struct h2 *h);
+/* All that nghttp2 tells us, for the caller to delete. */
+nghttp2_session_callbacks *h2_callbacks(void);
 /* Ends the connection with this code; h2_feed fails from now on. */
 void h2_lose(struct h2 *h, enum err_code code, uint32_t h2_code, const char *why);
 struct h2_stream *h2_stream_new(struct h2 *h, int32_t id);

@@ -6,7 +6,8 @@
 
 /* Heads. */
 
-/* What belongs to one HTTP/1 connection and must not go on (RFC 9113 8.2.2); the authority is a pseudo field. */
+/* What belongs to one HTTP/1 connection and must not go on (RFC 9113 8.2.2); the authority is a
+ * pseudo field. */
 static bool is_left_out(struct span name, struct span value, bool has_authority)
 {
     static const char *const bound[] = { "connection",        "keep-alive", "proxy-connection",
@@ -57,8 +58,8 @@ static int check(const struct http_head *head, struct err *e)
     return 0;
 }
 
-/* Fills v, which has room for the head's fields and six more, and returns how many it used. Values are
- * borrowed from the head and from `status`. */
+/* Fills v, which has room for the head's fields and six more, and returns how many it used.
+ * Values are borrowed from the head and from `status`. */
 static size_t fill(nghttp2_nv *v, const struct http_head *head, char status[4])
 {
     bool is_request = http_head_method(head).n > 0;
@@ -300,8 +301,8 @@ void h2_consume(struct h2_stream *s, size_t n)
     (void)nghttp2_session_consume(s->h->session, s->id, n);
 }
 
-/* Framing. nghttp2 asks how much goes into the next DATA frame, then lets us write it: bytes are copied once,
- * from the queue to the connection's buffer. */
+/* Framing. nghttp2 asks how much goes into the next DATA frame, then lets us write it: bytes are
+ * copied once, from the queue to the connection's buffer. */
 
 ssize_t h2_on_read(nghttp2_session *session, int32_t id, uint8_t *p, size_t max, uint32_t *flags,
                    nghttp2_data_source *source, void *ctx)

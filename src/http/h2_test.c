@@ -1,4 +1,5 @@
-/* A server and a client of ours talk through memory; raw frames stand in for peers that break the rules. */
+/* A server and a client of ours talk through memory; raw frames stand in for peers that break
+ * the rules. */
 #include "http/h2.h"
 
 #include <setjmp.h>
@@ -828,7 +829,8 @@ static void test_bad_requests(void **state)
     }
 }
 
-/* Floods. Each row is sent until the server gives up, and must be given up on at once behind its limit. */
+/* Floods. Each row is sent until the server gives up, and must be given up on at once behind its
+ * limit. */
 static void flood_reset(struct buf *out, uint32_t i)
 {
     raw_head(out, 1 + 2 * i, 1, REQ);
