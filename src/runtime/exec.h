@@ -1,0 +1,128 @@
+/* exec: runs commands for every contract: start, output, input, deadline, end.
+ *
+ * Owns:     the pool owns the spawn threads, the queue and the prepared environment. An exec owns its process
+ *           (and the right to end all that descends from it), its pipes or terminal, and what it captured.
+ * Used by:  the command handlers of python/, sandboxd/ and pydantic/.
+ * Threads:  the loop's. Spawning and ending trees happen on threads of their own.
+ * Life:     exec_start gives a handle; on_exit runs exactly once, whatever happens (also when the program
+ *           could not be started, or never was), and after it returns the handle is gone. No callback runs
+ *           inside exec_start. A handler whose client left calls exec_detach (the command goes on, nobody is
+ *           told) or exec_cancel (its whole tree is killed; on_exit still comes).
+ * Bounds:   captured output stops growing at its ceiling, but the pipe is read on, so that the command does
+ *           not block; what was dropped is counted. In EXEC_STREAM and EXEC_PTY nothing is kept: exec_pause
+ *           stops reading, which stops the command.
+ */
+#ifndef SILICA_RUNTIME_EXEC_H
+#define SILICA_RUNTIME_EXEC_H
+
+#include "base/buf.h"
+#include "ev/child.h"
+#include "ev/spawn.h"
+
+struct exec;
+struct exec_pool;
+
+#define EXEC_FOREVER           UINT64_MAX         /* for drain_ms: until the pipes close or the deadline passes */
+#define EXEC_STDIN_MAX_BYTES   (8 * 1024 * 1024)  /* queued input of one command; two of gRPC's largest messages */
+#define EXEC_CHUNK_BYTES       4096               /* default piece of streamed output */
+#define EXEC_KILL_DRAIN_MS     1000               /* after a kill the pipes should close at once; then we stop waiting */
+#define EXEC_QUEUE_MAX         16384              /* commands waiting for their turn; then ERR_BUSY */
+
+enum exec_mode {
+    EXEC_CAPTURE, /* stdout and stderr kept apart; stdin is /dev/null */
+    EXEC_MERGED,  /* both in one pipe, in order, kept as `out`; stdin is /dev/null */
+    EXEC_STREAM,  /* both delivered as they come; stdin is a pipe, open until exec_close_stdin */
+    EXEC_PTY,     /* a terminal: everything comes as EXEC_STDOUT, input is typed */
+};
+
+enum exec_stream { EXEC_STDOUT, EXEC_STDERR };
+
+struct exec_var {
+    struct span key, value;
+};
+
+/* Everything is copied by exec_start. */
+struct exec_spec {
+    enum exec_mode mode;
+    char *const *argv;
+    const struct exec_var *vars; /* over the pool's environment; a repeated key: the last one wins */
+    size_t var_count;
+    const char *cwd;      /* as text; NULL: ours */
+    int cwd_fd;           /* wins over cwd; borrowed (duplicated); -1: none. 0 counts as none too */
+    uint64_t deadline_ms; /* 0: none. Counts from the spawn, not from exec_start */
+    uint64_t drain_ms;    /* how long after the exit a pipe may stay open (held by a background process) */
+    size_t out_max, err_max; /* ceilings of captured output */
+    size_t both_max;         /* and of the two together; 0: no such ceiling */
+    size_t chunk_max;        /* largest piece given to on_output; 0: EXEC_CHUNK_BYTES */
+    uint16_t cols, rows;     /* EXEC_PTY, when both are > 0: set before the program runs */
+};
+
+struct exec_result {
+    struct spawn_fail fail; /* step is not SPAWN_STEP_NONE: it never ran, nothing else below counts */
+    int code;               /* exit status 0..255; 0 when a signal ended it */
+    int signal;             /* the signal that ended it, or 0 */
+    bool is_timed_out;      /* the deadline ended it (or its background processes, which held the pipes) */
+    bool is_canceled;       /* exec_cancel, or shutdown; with fail.step CLONE and ECANCELED when it never ran */
+    bool has_open_pipes;    /* drain_ms passed while a background process held a pipe */
+    bool is_out_cut, is_err_cut;   /* the ceiling was reached and bytes were dropped */
+    uint64_t out_bytes, err_bytes; /* produced, kept or not */
+    struct buf out, err;    /* captured; freed after on_exit unless it takes them with buf_move */
+    uint64_t ran_ms;        /* from spawn to exit, in the loop's clock */
+};
+
+struct exec_ops {
+    /* It runs. pid is for logs only: signals go through exec_signal. May be NULL. */
+    void (*on_started)(void *ctx, pid_t pid);
+    /* A piece of output, valid for the call. EXEC_STREAM and EXEC_PTY only. */
+    void (*on_output)(void *ctx, enum exec_stream which, struct span piece);
+    void (*on_exit)(void *ctx, struct exec_result *r);
+};
+
+struct exec_pool_spec {
+    unsigned running_max; /* commands at once; more wait in order. 0: 1024 */
+    char *const *environ; /* what children get; read once */
+    const char *const *hidden; /* NULL-terminated names that children never get; may be NULL */
+};
+
+int exec_pool_new(struct ev_loop *loop, struct ev_children *children, const struct exec_pool_spec *spec, struct exec_pool **ret, struct err *e);
+/* Everything must have ended (exec_kill_all, then its callback). Detached leftovers are killed here. */
+void exec_pool_free(struct exec_pool *pool);
+unsigned exec_running(const struct exec_pool *pool);
+unsigned exec_queued(const struct exec_pool *pool);
+
+/* -1: ERR_BUSY (queue full), ERR_LIMIT (environment too large), ERR_INVALID (a variable's name is empty or has
+ * '=' or NUL, a NUL in a value); no callback follows then. */
+int exec_start(struct exec_pool *pool, const struct exec_spec *spec, const struct exec_ops *ops, void *ctx, struct exec **ret, struct err *e);
+
+/* Stops and resumes on_output; while paused the command blocks once its pipe is full. Nestless: a flag. */
+void exec_pause(struct exec *x);
+void exec_resume(struct exec *x);
+
+typedef void (*exec_write_fn)(void *ctx, const struct err *e); /* e is NULL when all was written */
+
+/* Input for the command, copied and written in order; done(ctx) runs once, later: when the last byte is in the
+ * pipe, or with ERR_CLOSED (stdin was closed, the reader is gone, the command ended). -1, and no done: ERR_LIMIT
+ * (more than EXEC_STDIN_MAX_BYTES waiting), ERR_CLOSED (closed already), ERR_UNSUPPORTED (no stdin here). */
+int exec_write(struct exec *x, struct span bytes, exec_write_fn done, void *ctx, struct err *e);
+/* The caller of these writes is gone: bytes not yet in the pipe are dropped, done is not called any more. */
+void exec_write_forget(struct exec *x, void *ctx);
+/* After what is queued: end of file. On a terminal the master is closed at once, which hangs it up.
+ * -1 and ERR_CLOSED when it is closed already, ERR_UNSUPPORTED where there is no stdin. */
+int exec_close_stdin(struct exec *x, struct err *e);
+
+/* To the process group, or the process when it has none; success when it has ended. */
+void exec_signal(struct exec *x, int sig);
+/* ERR_CONFLICT: no terminal, or it is closed or the command has ended. */
+int exec_resize(struct exec *x, uint16_t cols, uint16_t rows, struct err *e);
+
+/* Kills the whole tree, descendants in other sessions included. on_exit follows, with is_canceled. Not inside
+ * this call. */
+void exec_cancel(struct exec *x);
+/* No callback runs any more; the command goes on to its end or deadline. The handle is gone for the caller. */
+void exec_detach(struct exec *x);
+
+/* Shutdown: nothing starts any more, queued commands end canceled, running ones get SIGTERM, after grace_ms
+ * their trees are killed. done(ctx) runs once, later, when none is left. */
+void exec_kill_all(struct exec_pool *pool, uint64_t grace_ms, ev_fn done, void *ctx);
+
+#endif
