@@ -173,7 +173,7 @@ int str_percent_decode(struct span s, struct buf *out, struct err *e)
         int hi = s.p[i] == '%' && i + 2 < s.n ? hex_value(s.p[i + 1]) : -1;
         int lo = hi >= 0 ? hex_value(s.p[i + 2]) : -1;
 
-        out->p[out->n++] = lo >= 0 ? (uint8_t)(hi << 4 | lo) : s.p[i];
+        out->p[out->n++] = (uint8_t)(lo >= 0 ? hi << 4 | lo : s.p[i]);
         i += lo >= 0 ? 2 : 0;
     }
     out->p[out->n] = '\0';
