@@ -36,7 +36,7 @@ struct conn {
     const struct conn_events *events;
     void *ctx;
     struct chunk *head, *tail;
-    size_t queued;
+    size_t queued, files; /* bytes in memory; chunks that are files */
     uint64_t sent, sent_before;
     struct ev_timer linger; /* in CONN_FLUSHING: looks for a standstill */
     struct ev_task later; /* tells a failure, or goes on reading, outside the verb that found it */
@@ -50,6 +50,8 @@ static void on_ready(void *ctx, unsigned ready);
 static void pump(struct conn *c);
 static void pumped(struct conn *c);
 static void settle(struct conn *c);
+static bool read_some(struct conn *c);
+static void go_on_reading(void *ctx);
 
 static void chunk_free(struct chunk *ch)
 {
@@ -65,11 +67,15 @@ static void pop(struct conn *c)
     c->head = ch->next;
     if (!c->head)
         c->tail = NULL;
+    if (ch->file_fd >= 0)
+        c->files--;
     chunk_free(ch);
 }
 
 static void push(struct conn *c, struct chunk *ch)
 {
+    if (ch->file_fd >= 0)
+        c->files++;
     if (c->tail)
         c->tail->next = ch;
     else
@@ -105,6 +111,8 @@ static void end(struct conn *c, const struct err *e)
     c->state = CONN_CLOSED;
     if (e)
         c->failure = *e;
+    else
+        c->failure.code = ERR_NONE;
     ev_timer_stop(c->loop, &c->linger);
     ev_post_cancel(&c->later);
     ev_io_close(&c->io);
@@ -116,32 +124,52 @@ static void end(struct conn *c, const struct err *e)
     ev_post(c->loop, &c->later, tell_closed, c);
 }
 
-static void end_sys(struct conn *c, const char *what)
+/* errno and, where the filter has some, its words. */
+static void say_why(struct conn *c, struct err *e)
+{
+    int sys = errno;
+    const char *words = c->filter ? c->filter->ops->error(c->filter) : "";
+
+    (void)err_errno(e, sys, "connection lost");
+    if (words[0])
+        (void)err_set(e, sys == ECONNRESET ? ERR_CLOSED : ERR_PROTOCOL, "connection lost: %s", words);
+}
+
+static void end_sys(struct conn *c)
 {
     struct err e;
 
-    (void)err_sys(&e, "%s", what);
-    if (c->filter && c->filter->ops->error(c->filter)[0])
-        (void)err_set(&e, ERR_PROTOCOL, "%s: %s", what, c->filter->ops->error(c->filter));
-    end(c, &e);
+    say_why(c, &e);
+    end(c, c->state == CONN_LINGERING ? NULL : &e);
 }
 
+/* Writing is over, but the peer may have said why before it went: that is still in the kernel. */
 static void fail_later(void *ctx)
 {
     struct conn *c = ctx;
     struct err e = c->failure;
 
+    for (int i = 0; i < CONN_LAST_READS && c->state == CONN_OPEN && read_some(c); i++)
+        ;
     end(c, &e);
 }
 
-/* A failure found inside a verb is told in a later turn. */
-static void fail_soon(struct conn *c, const char *what)
+/* A failed write is told in a later turn: it may have been found inside a verb. */
+static void fail_soon(struct conn *c)
 {
     if (c->failure.code)
         return;
-    (void)err_sys(&c->failure, "%s", what);
+    say_why(c, &c->failure);
     ev_post_cancel(&c->later);
     ev_post(c->loop, &c->later, fail_later, c);
+}
+
+/* A filter's own bytes make no event: come back for them by ourselves. */
+static void read_pending(struct conn *c)
+{
+    if (c->filter && c->state == CONN_OPEN && c->is_reading && !c->is_eof && c->filter->ops->has_pending(c->filter) &&
+        !c->later.is_queued)
+        ev_post(c->loop, &c->later, go_on_reading, c);
 }
 
 int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter, const struct conn_events *events, void *ctx, struct conn **ret,
@@ -160,6 +188,7 @@ int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter, const str
     c->events = events;
     c->ctx = ctx;
     c->is_reading = true;
+    read_pending(c);
     settle(c);
     *ret = c;
     return 0;
@@ -176,8 +205,11 @@ static void settle(struct conn *c)
         events |= EV_READ;
     if (c->head && !c->is_file_busy)
         events |= EV_WRITE;
-    if (c->filter)
-        events |= c->filter->ops->wants(c->filter);
+    /* Instead of the others, not beside them: a handshake that waits for the peer would spin on a writable socket. */
+    if (c->filter && c->filter->ops->wants(c->filter))
+        events = c->filter->ops->wants(c->filter);
+    if (c->failure.code)
+        events = 0; /* fail_later is on its way, and nothing can be sent */
     ev_io_want(&c->io, events);
 }
 
@@ -196,44 +228,50 @@ static void go_on_reading(void *ctx)
     on_ready(ctx, EV_READ);
 }
 
-static void read_some(struct conn *c)
+/* True when it stopped for the sake of others: more may be there. */
+static bool read_some(struct conn *c)
 {
     uint8_t *scratch = ev_scratch(c->loop);
 
-    for (int i = 0; i < CONN_READS_PER_TURN && !c->is_eof; i++) {
+    for (int i = 0; i < CONN_READS_PER_TURN; i++) {
         ssize_t n;
 
-        if (!(c->is_reading && c->state == CONN_OPEN) && c->state != CONN_LINGERING)
-            return;
+        if (c->is_eof || (!(c->is_reading && c->state == CONN_OPEN) && c->state != CONN_LINGERING))
+            return false;
         n = raw_read(c, scratch, EV_SCRATCH_BYTES);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
+            return false;
         if (n < 0) {
-            end_sys(c, "connection lost");
-            return;
+            end_sys(c);
+            return false;
         }
         if (n == 0) {
             c->is_eof = true;
             if (c->state == CONN_LINGERING)
                 end(c, NULL);
-            else if (c->state == CONN_OPEN)
+            else
                 c->events->on_eof(c->ctx);
-            return;
+            return false;
         }
         if (c->state == CONN_OPEN)
             c->events->on_read(c->ctx, span_of(scratch, (size_t)n));
         if ((size_t)n < EV_SCRATCH_BYTES && !(c->filter && c->filter->ops->has_pending(c->filter)))
-            return; /* the socket is empty: save the call that would say so */
+            return false; /* the socket is empty: save the call that would say so */
     }
-    /* A filter's own bytes make no event: come back for them by ourselves. */
-    if (c->filter && c->state == CONN_OPEN && c->is_reading && c->filter->ops->has_pending(c->filter) && !c->later.is_queued)
-        ev_post(c->loop, &c->later, go_on_reading, c);
+    read_pending(c);
+    return true;
 }
 
 static void on_ready(void *ctx, unsigned ready)
 {
     struct conn *c = ctx;
 
+    if (c->filter && c->filter->ops->wants(c->filter) && c->filter->ops->handshake(c->filter) < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            end_sys(c);
+        settle(c);
+        return;
+    }
     if ((ready & EV_WRITE) || (c->filter && c->head)) {
         pump(c);
         pumped(c);
@@ -265,9 +303,9 @@ static void sent_all(struct conn *c)
 {
     if (c->state != CONN_FLUSHING)
         return;
+    if (c->filter && !c->filter->ops->finish(c->filter))
+        return; /* the socket is full; settle() waits for it */
     c->state = CONN_LINGERING;
-    if (c->filter)
-        c->filter->ops->finish(c->filter);
     (void)shutdown(c->fd, SHUT_WR);
     ev_timer_start(c->loop, &c->linger, c->is_eof ? 0 : CONN_LINGER_MS, linger_over, c);
 }
@@ -350,7 +388,7 @@ static bool send_chunk(struct conn *c, struct chunk *ch)
         if (n < 0 && errno == EAGAIN)
             return false;
         if (n < 0) {
-            end_sys(c, "connection lost");
+            fail_soon(c);
             return false;
         }
         ch->at += (size_t)n;
@@ -362,7 +400,7 @@ static bool send_chunk(struct conn *c, struct chunk *ch)
 
 static void pump(struct conn *c)
 {
-    while (c->head && c->state != CONN_CLOSED && !c->is_file_busy) {
+    while (c->head && c->state != CONN_CLOSED && !c->is_file_busy && !c->failure.code) {
         struct chunk *ch = c->head;
 
         if (ch->file_fd >= 0 && ch->left) {
@@ -381,9 +419,9 @@ static void pump(struct conn *c)
 /* Tells what pump() changed. */
 static void pumped(struct conn *c)
 {
-    if (c->state == CONN_CLOSED || c->is_file_busy)
+    if (c->state == CONN_CLOSED || c->is_file_busy || c->failure.code)
         return;
-    if (c->was_full && c->queued <= CONN_LOW_BYTES && c->state == CONN_OPEN) {
+    if (c->was_full && c->queued <= CONN_LOW_BYTES && !c->files && c->state == CONN_OPEN) {
         c->was_full = false;
         if (c->events->on_drain)
             c->events->on_drain(c->ctx);
@@ -395,8 +433,7 @@ static void pumped(struct conn *c)
 void conn_want_read(struct conn *c, bool is_wanted)
 {
     c->is_reading = is_wanted;
-    if (is_wanted && c->filter && c->state == CONN_OPEN && c->filter->ops->has_pending(c->filter) && !c->later.is_queued)
-        ev_post(c->loop, &c->later, go_on_reading, c);
+    read_pending(c);
     settle(c);
 }
 
@@ -411,7 +448,7 @@ static size_t send_now(struct conn *c, struct span s)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN)
-            fail_soon(c, "connection lost");
+            fail_soon(c);
         if (n < 0)
             break;
         done += (size_t)n;
@@ -477,7 +514,7 @@ void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t
 {
     struct chunk *ch;
 
-    if (c->state != CONN_OPEN || n == 0) {
+    if (c->state != CONN_OPEN || c->failure.code || n == 0) {
         (void)close(file_fd);
         return;
     }
@@ -499,7 +536,7 @@ size_t conn_queued(const struct conn *c)
 
 bool conn_is_full(const struct conn *c)
 {
-    return c->queued >= CONN_HIGH_BYTES || c->is_file_busy;
+    return c->queued >= CONN_HIGH_BYTES || c->files;
 }
 
 bool conn_is_sending(const struct conn *c)
@@ -527,6 +564,17 @@ void conn_finish(struct conn *c)
 void conn_close(struct conn *c)
 {
     end(c, NULL);
+}
+
+void conn_set_events(struct conn *c, const struct conn_events *events, void *ctx)
+{
+    c->events = events;
+    c->ctx = ctx;
+}
+
+struct conn_filter *conn_get_filter(const struct conn *c)
+{
+    return c->filter;
 }
 
 int conn_fd(const struct conn *c)

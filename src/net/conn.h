@@ -3,6 +3,7 @@
  * Owns:     the descriptor, the queue of bytes and files not sent yet, the filter.
  * Used by:  http/serve, http/client, the router's relay.
  * Threads:  the loop's. Files are sent by a worker (sendfile), while the loop leaves the socket's write side alone.
+ * Failures: when a write fails, what the peer sent before is still delivered (a server may refuse an upload and close).
  * Events:   never inside a verb; on_close exactly once, as the last one. After conn_close no event but on_close.
  */
 #ifndef SILICA_NET_CONN_H
@@ -25,25 +26,36 @@ struct conn_events {
 };
 
 /* What stands between the socket and the bytes; net/tls makes one. read and write behave as the system calls do:
- * -1 and EAGAIN when they cannot go on now. */
+ * -1 and EAGAIN when they cannot go on now. A write that could not go on is tried again with the same bytes, from
+ * another place in memory perhaps, and perhaps with more behind them. */
 struct conn_filter {
     const struct conn_filter_ops *ops;
 };
 struct conn_filter_ops {
+    /* Does what has to come before any byte: 0 when that is over, -1 and EAGAIN while it waits for the peer. */
+    int (*handshake)(struct conn_filter *f);
     ssize_t (*read)(struct conn_filter *f, void *p, size_t n);
     ssize_t (*write)(struct conn_filter *f, const void *p, size_t n);
     /* EV_READ / EV_WRITE bits it waits for before anything can go on (a handshake), or 0. */
     unsigned (*wants)(const struct conn_filter *f);
-    /* Bytes that can be read without the socket becoming readable. */
+    /* Something can be read without the socket becoming readable. */
     bool (*has_pending)(const struct conn_filter *f);
-    /* Says goodbye in its protocol, as far as that goes without waiting. */
-    void (*finish)(struct conn_filter *f);
+    /* Says goodbye in its protocol. False: the socket is full, `wants` says EV_WRITE, call again. */
+    bool (*finish)(struct conn_filter *f);
     /* What went wrong last, in words; "" if nothing. */
     const char *(*error)(const struct conn_filter *f);
+    /* The protocol agreed on for the bytes inside (ALPN: "h2"), or "". Known after the handshake. */
+    const char *(*protocol)(const struct conn_filter *f);
     void (*free)(struct conn_filter *f);
 };
 
-/* Takes fd and, on success, the filter (may be NULL). Reading is on. */
+/* Makes filters for new connections: dial and the HTTP client take one, and so need not know of TLS. The filter
+ * does not own fd. peer_name may be NULL: then the peer is not asked who it is. */
+struct conn_filter_maker {
+    int (*make)(struct conn_filter_maker *m, int fd, const char *peer_name, struct conn_filter **ret, struct err *e);
+};
+
+/* Takes fd (closed on failure) and, on success, the filter (may be NULL). Reading is on. */
 int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter, const struct conn_events *events, void *ctx, struct conn **ret,
              struct err *e);
 
@@ -67,7 +79,11 @@ void conn_finish(struct conn *c);
 /* At once. */
 void conn_close(struct conn *c);
 
+/* Events go to somebody else from now on: a connection changes hands when its protocol does (Upgrade). */
+void conn_set_events(struct conn *c, const struct conn_events *events, void *ctx);
+
 int conn_fd(const struct conn *c);
 struct ev_loop *conn_loop(const struct conn *c);
+struct conn_filter *conn_get_filter(const struct conn *c); /* NULL in clear; the connection's */
 
 #endif

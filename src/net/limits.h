@@ -6,6 +6,7 @@
 #define NET_ACCEPTS_PER_TURN   64           /* then the loop looks at other events: a flood of connects starves nobody */
 #define NET_ACCEPT_PAUSE_MS    50           /* out of descriptors: wait for some to be closed, then accept again */
 #define CONN_READS_PER_TURN    4            /* of EV_SCRATCH_BYTES each, before other connections get theirs */
+#define CONN_LAST_READS        24           /* turns of reading after a failed write: 6 MiB, a receive buffer's usual ceiling */
 #define CONN_HIGH_BYTES        (256 * 1024) /* queued output from which conn_is_full() says stop */
 #define CONN_LOW_BYTES         (64 * 1024)  /* on_drain when a full connection falls to it */
 #define CONN_CHUNK_BYTES       (16 * 1024)  /* small writes share a block of this size in the queue */

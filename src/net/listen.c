@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 struct net_listener {
@@ -40,7 +41,7 @@ static void on_acceptable(void *ctx, unsigned ready)
     const int on = 1;
 
     (void)ready;
-    for (int i = 0; i < NET_ACCEPTS_PER_TURN; i++) {
+    for (int i = 0; i < NET_ACCEPTS_PER_TURN && l->fd >= 0; i++) { /* fn may close it */
         struct net_addr peer = { .len = sizeof peer.sa };
         int fd = accept4(l->fd, (struct sockaddr *)&peer.sa, &peer.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -83,12 +84,16 @@ int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx, str
     return 0;
 }
 
-/* A socket file that nobody answers on is a leftover of a killed process; one that answers is somebody's. */
+/* A socket file that nobody answers on is a leftover of a killed process; one that answers is somebody's. A file that
+ * is no socket refuses connections too, and is not ours to remove. */
 static void remove_dead_socket(const struct net_addr *at)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)(const void *)&at->sa;
     OWN_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct stat st;
 
+    if (lstat(un->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+        return;
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&at->sa, at->len) < 0 && errno == ECONNREFUSED)
         (void)unlink(un->sun_path);
 }
@@ -130,6 +135,6 @@ void net_listener_close(struct net_listener *l)
         return;
     ev_timer_stop(l->loop, &l->pause);
     ev_io_close(&l->io);
-    (void)close(l->fd);
+    own_fd_close(&l->fd);
     ev_free_later(l->loop, l, free); /* the accept callback may be on the stack */
 }

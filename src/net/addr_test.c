@@ -1,0 +1,96 @@
+#include "net/addr.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* text NULL: refused, and `want` is the message. */
+static const struct row {
+    const char *name, *in, *text, *want;
+    uint16_t port;
+    bool is_loopback;
+} rows[] = {
+    { "IPv4", "127.0.0.1:8888", "127.0.0.1:8888", NULL, 8888, true },
+    { "IPv6", "[::1]:80", "[::1]:80", NULL, 80, true },
+    { "all addresses", ":8080", "0.0.0.0:8080", NULL, 8080, false },
+    { "localhost", "localhost:0", "127.0.0.1:0", NULL, 0, true },
+    { "another of 127/8", "127.9.8.7:1", "127.9.8.7:1", NULL, 1, true },
+    { "elsewhere", "10.0.0.1:65535", "10.0.0.1:65535", NULL, 65535, false },
+    { "a socket file", "unix:/run/x.sock", "unix:/run/x.sock", NULL, 0, true },
+    { "no port", "127.0.0.1", NULL, "address '127.0.0.1': want HOST:PORT", 0, false },
+    { "a port too large", "127.0.0.1:65536", NULL,
+      "address '127.0.0.1:65536': the port must be a number from 0 to 65535", 0, false },
+    { "an empty port", "127.0.0.1:", NULL,
+      "address '127.0.0.1:': the port must be a number from 0 to 65535", 0, false },
+    { "IPv6 without brackets", "::1:80", NULL,
+      "address '::1:80': an IPv6 host needs brackets, as in [::1]:80", 0, false },
+    { "an open bracket", "[::1:80", NULL, "address '[::1:80': want [IPV6]:PORT", 0, false },
+    { "a name", "example.org:80", NULL,
+      "address 'example.org:80': the host is not an IP address or localhost", 0, false },
+    { "no path", "unix:", NULL, "address 'unix:': a socket's path has 1 to 107 bytes", 0, false },
+};
+
+static void test_texts_become_addresses_and_back(void **state)
+{
+    (void)state;
+    EACH(r, rows)
+    {
+        struct net_addr a = { .len = 77 };
+        char text[NET_ADDR_TEXT_BYTES];
+        struct err e = { 0 };
+        int got = net_addr_parse(r->in, &a, &e);
+
+        print_message("%s\n", r->name);
+        if (!r->text) {
+            assert_int_equal(got, -1);
+            assert_string_equal(e.msg, r->want);
+            assert_int_equal(e.code, ERR_INVALID);
+            assert_int_equal(a.len, 77);
+            continue;
+        }
+        assert_int_equal(got, 0);
+        assert_string_equal(net_addr_text(&a, text), r->text);
+        assert_int_equal(net_addr_port(&a), r->port);
+        assert_int_equal(net_addr_is_loopback(&a), r->is_loopback);
+    }
+}
+
+static void test_a_path_of_any_length_fits_or_is_refused(void **state)
+{
+    char text[200] = "unix:", back[NET_ADDR_TEXT_BYTES];
+    struct net_addr a;
+    struct err e;
+
+    (void)state;
+    memset(text + 5, 'p', 107);
+    text[5 + 107] = '\0';
+    assert_int_equal(net_addr_parse(text, &a, &e), 0);
+    assert_string_equal(net_addr_text(&a, back), text);
+    memset(text + 5, 'p', 108);
+    text[5 + 108] = '\0';
+    assert_int_equal(net_addr_parse(text, &a, &e), -1);
+}
+
+static void test_ip_literals_are_told_from_names(void **state)
+{
+    (void)state;
+    assert_true(net_host_is_ip(SPAN("10.1.2.3")));
+    assert_true(net_host_is_ip(SPAN("::1")));
+    assert_true(net_host_is_ip(SPAN("[fe80::1]")));
+    assert_false(net_host_is_ip(SPAN("10.1.2")));
+    assert_false(net_host_is_ip(SPAN("localhost")));
+    assert_false(net_host_is_ip(SPAN("")));
+    assert_false(net_host_is_ip(SPAN("[")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts_become_addresses_and_back),
+        cmocka_unit_test(test_a_path_of_any_length_fits_or_is_refused),
+        cmocka_unit_test(test_ip_literals_are_told_from_names),
+    };
+
+    return cmocka_run_group_tests_name("net/addr", tests, NULL, NULL);
+}
