@@ -57,8 +57,8 @@ static void log_head(struct buf *log, const struct http1 *p)
 static void check_round_trip(const struct http1 *p)
 {
     OWN(buf_done)
-    struct buf wire = BUF_INIT(1024 * 1024),
-               was = BUF_INIT(1024 * 1024), is = BUF_INIT(1024 * 1024);
+    struct buf wire = BUF_INIT(1024 * 1024), was = BUF_INIT(1024 * 1024),
+               is = BUF_INIT(1024 * 1024);
     OWN(http1_done) struct http1 again;
     struct span data;
     struct err e;
