@@ -89,6 +89,7 @@ static void mark_cut(char *text, size_t size, int wanted)
 
 static void put(struct err *e, enum err_code code, int sys, const char *fmt, va_list ap)
 {
+    const char *cause = sys ? strerrordesc_np(sys) : NULL; /* not strerror: that one follows the locale */
     int n;
 
     e->code = code;
@@ -96,7 +97,8 @@ static void put(struct err *e, enum err_code code, int sys, const char *fmt, va_
     e->hint[0] = '\0';
     n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     if (sys && n >= 0 && (size_t)n < sizeof e->msg)
-        n += snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", strerrordesc_np(sys));
+        n += cause ? snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", cause)
+                   : snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": error %d", sys);
     mark_cut(e->msg, sizeof e->msg, n);
 }
 

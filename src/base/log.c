@@ -1,10 +1,13 @@
 #include "base/log.h"
 
+#include "base/str.h"
 #include "base/time.h"
 
 #include <errno.h>
+#include <math.h>
 
-#define LOG_LINE_MAX_BYTES (16 * 1024) /* then the line loses its last values, never its newline */
+#define LOG_LINE_MAX_BYTES (16 * 1024) /* then the line loses the values that do not fit, never its end */
+#define LOG_LINE_END_BYTES 2           /* "}" and the newline */
 
 static int log_fd = 2;
 static enum log_level log_min = LOG_INFO;
@@ -52,73 +55,106 @@ static bool is_bare(struct span s)
     return s.n > 0;
 }
 
-/* Quoted with JSON's escapes; bytes outside printable ASCII as \u00XX, so that a terminal is never driven. */
-static void add_quoted(struct buf *out, struct span s)
+/* A code point as JSON escapes it: two halves above U+FFFF. */
+static int add_code(struct buf *out, uint32_t c, struct err *e)
 {
-    struct span cut = span_slice(s, 0, LOG_VALUE_MAX_BYTES);
-    struct err e;
+    if (c < 0x10000)
+        return buf_addf(out, e, "\\u%04x", c);
+    c -= 0x10000;
+    return buf_addf(out, e, "\\u%04x\\u%04x", 0xd800 + (c >> 10), 0xdc00 + (c & 0x3ff));
+}
 
-    (void)buf_addc(out, '"', &e);
-    for (size_t i = 0; i < cut.n; i++) {
-        uint8_t c = cut.p[i];
+/* One character that is not printable ASCII, escaped so that a terminal is never driven. Returns its bytes. */
+static size_t add_special(struct buf *out, struct span s, struct err *e)
+{
+    size_t need, len = str_utf8_len(s, &need);
+    uint32_t c = s.p[0];
 
-        if (c == '"' || c == '\\')
-            (void)buf_addf(out, &e, "\\%c", c);
-        else if (c == '\n')
-            (void)buf_add(out, SPAN("\\n"), &e);
-        else if (c < ' ' || c >= 0x7f)
-            (void)buf_addf(out, &e, "\\u%04x", c);
-        else
-            (void)buf_addc(out, c, &e);
+    if (c == '\n')
+        return buf_add(out, SPAN("\\n"), e) < 0 ? 0 : 1;
+    if (len == 0)
+        return add_code(out, 0xfffd, e) < 0 ? 0 : need;
+    if (len > 1)
+        c &= 0x7fu >> len;
+    for (size_t i = 1; i < len; i++)
+        c = c << 6 | (s.p[i] & 0x3fu);
+    return add_code(out, c, e) < 0 ? 0 : len;
+}
+
+/* Quoted with JSON's escapes in both formats. */
+static int add_quoted(struct buf *out, struct span s, struct err *e)
+{
+    struct span rest = span_slice(s, 0, LOG_VALUE_MAX_BYTES);
+    bool is_cut = rest.n < s.n;
+
+    if (is_cut)
+        rest.n -= str_utf8_partial_tail(rest);
+    if (buf_addc(out, '"', e) < 0)
+        return -1;
+    while (rest.n) {
+        uint8_t c = rest.p[0];
+        size_t used = 1;
+
+        if (c == '"' || c == '\\') {
+            if (buf_addf(out, e, "\\%c", c) < 0)
+                return -1;
+        } else if (c >= ' ' && c < 0x7f) {
+            if (buf_addc(out, c, e) < 0)
+                return -1;
+        } else {
+            used = add_special(out, rest, e);
+            if (used == 0)
+                return -1;
+        }
+        rest = span_skip(rest, used);
     }
-    (void)buf_add(out, cut.n < s.n ? SPAN("...\"") : SPAN("\""), &e);
+    return buf_add(out, is_cut ? SPAN("...\"") : SPAN("\""), e);
 }
 
-static void add_text(struct buf *out, enum log_format format, struct span s)
+static int add_text(struct buf *out, enum log_format format, struct span s, struct err *e)
 {
-    struct err e;
-
     if (format == LOG_TEXT && s.n <= LOG_VALUE_MAX_BYTES && is_bare(s))
-        (void)buf_add(out, s, &e);
-    else
-        add_quoted(out, s);
+        return buf_add(out, s, e);
+    return add_quoted(out, s, e);
 }
 
-static void add_value(struct buf *out, enum log_format format, const struct log_kv *kv)
+static int add_double(struct buf *out, double v, struct err *e)
 {
-    struct err e;
+    if (isfinite(v))
+        return buf_addf(out, e, "%.6g", v);
+    return buf_addf(out, e, "\"%s\"", isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+}
 
+static int add_value(struct buf *out, enum log_format format, const struct log_kv *kv, struct err *e)
+{
     switch (kv->kind) {
     case LOG_KIND_I64:
-        (void)buf_addf(out, &e, "%lld", (long long)kv->v.i);
-        break;
+        return buf_addf(out, e, "%lld", (long long)kv->v.i);
     case LOG_KIND_U64:
-        (void)buf_addf(out, &e, "%llu", (unsigned long long)kv->v.u);
-        break;
+        return buf_addf(out, e, "%llu", (unsigned long long)kv->v.u);
     case LOG_KIND_DOUBLE:
-        (void)buf_addf(out, &e, "%.6g", kv->v.d);
-        break;
+        return add_double(out, kv->v.d, e);
     case LOG_KIND_BOOL:
-        (void)buf_addf(out, &e, "%s", kv->v.u ? "true" : "false");
-        break;
+        return buf_add(out, kv->v.u ? SPAN("true") : SPAN("false"), e);
     case LOG_KIND_STR:
-        add_text(out, format, span_cstr(kv->v.s));
-        break;
+        return add_text(out, format, span_cstr(kv->v.s), e);
     case LOG_KIND_SPAN:
-        add_text(out, format, kv->v.span);
-        break;
+        return add_text(out, format, kv->v.span, e);
     case LOG_KIND_ERR:
-        add_text(out, format, span_cstr(kv->v.err->msg));
-        break;
+        return add_text(out, format, span_cstr(kv->v.err->msg), e);
     }
+    return 0;
 }
 
+/* Whole or not at all, and with room left for what ends the line: a line that is cut stays well-formed. */
 static void add_pair(struct buf *out, enum log_format format, const struct log_kv *kv)
 {
+    size_t before = out->n;
     struct err e;
 
-    (void)buf_addf(out, &e, format == LOG_JSON ? ",\"%s\":" : " %s=", kv->key);
-    add_value(out, format, kv);
+    if (buf_addf(out, &e, format == LOG_JSON ? ",\"%s\":" : " %s=", kv->key) < 0 ||
+        add_value(out, format, kv, &e) < 0 || out->max - out->n < LOG_LINE_END_BYTES)
+        buf_truncate(out, before);
 }
 
 void log_format(struct buf *out, enum log_format format, enum log_level level, const char *event, const struct log_kv *kv, size_t n)
@@ -142,8 +178,6 @@ void log_event(enum log_level level, const char *event, const struct log_kv *kv,
     int saved = errno;
 
     log_format(&line, log_style, level, event, kv, n);
-    if (line.n == 0 || line.p[line.n - 1] != '\n')
-        line.p[line.n - 1] = '\n';
     (void)!write(log_fd, line.p, line.n); /* nowhere left to complain to */
     errno = saved;
 }

@@ -85,8 +85,21 @@ static int store(const struct opt *o, void *into, const char *source, const char
     return 0;
 }
 
+/* A list starts anew with its first value from a stronger source: flags, then environment, then default. An
+ * alias is the same field, so seeing one row is seeing all that share its offset. */
+static void begin_list(const struct opt_program *prog, const struct opt *o, void *into, bool *seen)
+{
+    if (o->kind != OPT_LIST || seen[o - prog->opts])
+        return;
+    ((struct opt_list *)(void *)((char *)into + o->offset))->n = 0;
+    for (size_t i = 0; i < prog->opt_count; i++)
+        seen[i] |= prog->opts[i].offset == o->offset;
+}
+
 static int defaults_and_env(const struct opt_program *prog, void *into, struct err *e)
 {
+    OWN_MEM bool *seen = own_array(prog->opt_count, sizeof *seen);
+
     for (size_t i = 0; i < prog->opt_count; i++) {
         const struct opt *o = &prog->opts[i];
 
@@ -97,18 +110,13 @@ static int defaults_and_env(const struct opt_program *prog, void *into, struct e
         const struct opt *o = &prog->opts[i];
         const char *given = o->env ? getenv(o->env) : NULL;
 
-        if (given && *given && store(o, into, o->env, given, e) < 0)
+        if (!given || !*given)
+            continue;
+        begin_list(prog, o, into, seen);
+        if (store(o, into, o->env, given, e) < 0)
             return -1;
     }
     return 0;
-}
-
-/* A list given on the command line replaces the one from the environment. */
-static void drop_env_list(const struct opt *o, void *into, bool *seen)
-{
-    if (o->kind == OPT_LIST && !*seen)
-        ((struct opt_list *)(void *)((char *)into + o->offset))->n = 0;
-    *seen = true;
 }
 
 static int one_flag(const struct opt_program *prog, char **argv, int *at, int argc, void *into, bool *seen, struct err *e)
@@ -125,6 +133,8 @@ static int one_flag(const struct opt_program *prog, char **argv, int *at, int ar
         err_hint(e, "see `%s --help`", prog->name);
         return -1;
     }
+    if (is_negated && value)
+        return err_set(e, ERR_USAGE, "'%s' takes no value", argv[*at]);
     if (o->kind == OPT_BOOL && !value)
         value = is_negated ? "false" : "true";
     if (!value) {
@@ -132,7 +142,7 @@ static int one_flag(const struct opt_program *prog, char **argv, int *at, int ar
             return err_set(e, ERR_USAGE, "%s needs a value (%s)", o->flag, o->arg ? o->arg : "VALUE");
         value = argv[++*at];
     }
-    drop_env_list(o, into, &seen[o - prog->opts]);
+    begin_list(prog, o, into, seen);
     return store(o, into, o->flag, value, e);
 }
 
@@ -157,25 +167,36 @@ int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into,
     return 0;
 }
 
+static bool is_in_env(const struct opt_program *prog, const struct opt *want)
+{
+    for (size_t i = 0; i < prog->opt_count; i++) {
+        const struct opt *o = &prog->opts[i];
+        const char *env = o->env && o->offset == want->offset ? getenv(o->env) : NULL;
+
+        if (env && *env)
+            return true;
+    }
+    return false;
+}
+
 bool opt_was_given(const struct opt_program *prog, int argc, char **argv, const char *flag)
 {
     bool is_negated;
     const struct opt *want = find(prog, span_cstr(flag), &is_negated);
-    const char *env = want && want->env ? getenv(want->env) : NULL;
 
-    if (env && *env)
-        return true;
-    for (int at = 1; at < argc && strcmp(argv[at], "--") != 0 && argv[at][0] == '-'; at++) {
+    if (!want)
+        return false;
+    for (int at = 1; at < argc && argv[at][0] == '-' && argv[at][1] && strcmp(argv[at], "--") != 0; at++) {
         struct span arg = span_cstr(argv[at]);
         size_t eq = span_find(arg, '=');
         const struct opt *o = find(prog, span_slice(arg, 0, eq), &is_negated);
 
-        if (o && want && o->offset == want->offset)
+        if (o && o->offset == want->offset)
             return true;
         if (o && o->kind != OPT_BOOL && eq == SIZE_MAX)
             at++;
     }
-    return false;
+    return is_in_env(prog, want);
 }
 
 static void help_row(const struct opt *o, struct buf *out)

@@ -1,7 +1,6 @@
 #include "base/str.h"
 
-#include <errno.h>
-#include <math.h>
+#include "base/json_num.h"
 
 bool str_u64(struct span s, uint64_t max, uint64_t *ret)
 {
@@ -35,23 +34,33 @@ bool str_i64(struct span s, int64_t min, int64_t max, int64_t *ret)
     return true;
 }
 
+static size_t digit_run(struct span s, size_t at)
+{
+    size_t i = at;
+
+    while (i < s.n && s.p[i] >= '0' && s.p[i] <= '9')
+        i++;
+    return i - at;
+}
+
 bool str_double(struct span s, double *ret)
 {
-    char text[64], *end;
-    double v;
+    size_t at = s.n && (s.p[0] == '+' || s.p[0] == '-'), whole, fraction = 0, exponent = 1;
 
-    if (s.n == 0 || s.n >= sizeof text)
+    whole = digit_run(s, at);
+    at += whole;
+    if (at < s.n && s.p[at] == '.') {
+        fraction = digit_run(s, at + 1);
+        at += 1 + fraction;
+    }
+    if (at < s.n && (s.p[at] == 'e' || s.p[at] == 'E')) {
+        at += 1 + (at + 1 < s.n && (s.p[at + 1] == '+' || s.p[at + 1] == '-'));
+        exponent = digit_run(s, at);
+        at += exponent;
+    }
+    if (whole + fraction == 0 || exponent == 0 || at != s.n)
         return false;
-    for (size_t i = 0; i < s.n; i++)
-        if (!strchr("0123456789+-.eE", s.p[i]) || s.p[i] == '\0')
-            return false; /* keeps inf, nan and hexadecimal out */
-    memcpy(text, s.p, s.n);
-    text[s.n] = '\0';
-    v = strtod(text, &end);
-    if (*end || end == text || !isfinite(v))
-        return false;
-    *ret = v;
-    return true;
+    return json_num_read(s.p[0] == '+' ? span_skip(s, 1) : s, ret);
 }
 
 static double duration_unit_ms(struct span unit)
@@ -62,7 +71,7 @@ static double duration_unit_ms(struct span unit)
         return 1e-3;
     if (span_is(unit, "ms"))
         return 1;
-    if (span_is(unit, "s") || unit.n == 0)
+    if (span_is(unit, "s"))
         return 1e3;
     if (span_is(unit, "m"))
         return 60e3;
@@ -73,6 +82,7 @@ static double duration_unit_ms(struct span unit)
 
 bool str_duration_ms(struct span s, uint64_t max_ms, uint64_t *ret_ms)
 {
+    size_t whole = s.n;
     double total = 0;
 
     if (s.n == 0)
@@ -86,13 +96,13 @@ bool str_duration_ms(struct span s, uint64_t max_ms, uint64_t *ret_ms)
         for (letters = 0; digits + letters < s.n; letters++)
             if (s.p[digits + letters] < 'a' || s.p[digits + letters] > 'z')
                 break;
-        unit = duration_unit_ms(span_slice(s, digits, digits + letters));
+        unit = digits == whole ? 1e3 : duration_unit_ms(span_slice(s, digits, digits + letters));
         if (unit < 0 || !str_double(span_slice(s, 0, digits), &v))
             return false;
         total += v * unit;
         s = span_skip(s, digits + letters);
     }
-    if (!(total <= (double)max_ms))
+    if (!(total <= (double)max_ms) || total >= 0x1p64)
         return false;
     *ret_ms = (uint64_t)(total + 0.5);
     return true;
@@ -161,8 +171,9 @@ static int hex_value(uint8_t c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 int str_percent_decode(struct span s, struct buf *out, struct err *e)
@@ -209,7 +220,7 @@ static int base64_value(uint8_t c)
 
 int str_base64_decode(struct span s, struct buf *out, struct err *e)
 {
-    size_t pad = 0;
+    size_t pad = 0, start = out->n;
 
     if (s.n % 4)
         return err_set(e, ERR_INVALID, "base64 text of %zu characters: not a multiple of 4", s.n);
@@ -224,8 +235,10 @@ int str_base64_decode(struct span s, struct buf *out, struct err *e)
         for (size_t k = 0; k < 4; k++) {
             int bits = k < have ? base64_value(s.p[i + k]) : 0;
 
-            if (bits < 0)
+            if (bits < 0) {
+                buf_truncate(out, start);
                 return err_set(e, ERR_INVALID, "base64 text: bad character at %zu", i + k);
+            }
             v = v << 6 | (uint32_t)bits;
         }
         out->p[out->n++] = (uint8_t)(v >> 16);

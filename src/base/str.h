@@ -11,9 +11,10 @@
 /* Decimal digits only, no sign, no blanks. False when empty, malformed or above max. */
 bool str_u64(struct span s, uint64_t max, uint64_t *ret);
 bool str_i64(struct span s, int64_t min, int64_t max, int64_t *ret);
-/* A finite decimal number with optional fraction and exponent, as JSON writes it but with an optional '+'. */
+/* A finite decimal number with optional fraction and exponent, whatever the locale: "5", "+.5", "1.e3". */
 bool str_double(struct span s, double *ret);
-/* "500ms", "2m", "1h30m", "1.5s" as Go writes durations, or a bare number of seconds with fraction. */
+/* "500ms", "2m", "1h30m", "1.5s" as Go writes durations, or a bare number of seconds with fraction.
+ * Rounded to whole milliseconds. */
 bool str_duration_ms(struct span s, uint64_t max_ms, uint64_t *ret_ms);
 /* "64KiB", "10M", "1g", "4096": binary units, the i and the B optional. */
 bool str_bytes(struct span s, uint64_t max, uint64_t *ret);
@@ -24,7 +25,7 @@ bool str_bool(struct span s, bool *ret);
 int str_percent_decode(struct span s, struct buf *out, struct err *e);
 /* Encodes every byte outside A-Za-z0-9-_.~ and `safe`. */
 int str_percent_encode(struct span s, const char *safe, struct buf *out, struct err *e);
-/* Strict standard base64 with padding; ERR_INVALID says at which byte. */
+/* Standard base64 with padding, nothing else in between; ERR_INVALID says at which byte, and out is as it was. */
 int str_base64_decode(struct span s, struct buf *out, struct err *e);
 int str_base64_encode(struct span s, struct buf *out, struct err *e);
 

@@ -40,22 +40,47 @@ const char *time_http(char text[TIME_TEXT_BYTES], time_t t)
     return text;
 }
 
+/* Two or four digits at `at`, within [min, max]; -1 otherwise. */
+static int digits_at(const char *text, size_t at, size_t n, int min, int max)
+{
+    int v = 0;
+
+    for (size_t i = at; i < at + n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        v = v * 10 + (text[i] - '0');
+    }
+    return v >= min && v <= max ? v : -1;
+}
+
+/* Index of the three letters at `text` in a row of such names, or -1. */
+static int name_index(const char *names, const char *text)
+{
+    for (int i = 0; names[3 * i]; i++)
+        if (memcmp(names + 3 * i, text, 3) == 0)
+            return i;
+    return -1;
+}
+
 bool time_http_parse(const char *text, time_t *ret)
 {
+    static const char shape[] = "aaa, 00 aaa 0000 00:00:00 GMT"; /* every field has a fixed width */
     struct tm tm = { 0 };
-    char month[4] = "";
-    const char *at;
-    int used = 0;
 
-    if (sscanf(text, "%*3[A-Za-z], %2d %3[A-Za-z] %4d %2d:%2d:%2d GMT%n", &tm.tm_mday, month, &tm.tm_year,
-               &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &used) != 6 ||
-        used == 0 || text[used])
+    if (strlen(text) != sizeof shape - 1)
         return false;
-    at = strstr(months, month);
-    if (strlen(month) != 3 || !at || (at - months) % 3)
+    for (size_t i = 0; shape[i]; i++)
+        if (shape[i] != 'a' && shape[i] != '0' && shape[i] != text[i])
+            return false;
+    tm.tm_mday = digits_at(text, 5, 2, 1, 31);
+    tm.tm_mon = name_index(months, text + 8);
+    tm.tm_year = digits_at(text, 12, 4, 1, 9999) - 1900;
+    tm.tm_hour = digits_at(text, 17, 2, 0, 23);
+    tm.tm_min = digits_at(text, 20, 2, 0, 59);
+    tm.tm_sec = digits_at(text, 23, 2, 0, 60);
+    if (name_index(days, text) < 0 || tm.tm_mday < 0 || tm.tm_mon < 0 || tm.tm_year < -1899 ||
+        tm.tm_hour < 0 || tm.tm_min < 0 || tm.tm_sec < 0)
         return false;
-    tm.tm_mon = (int)(at - months) / 3;
-    tm.tm_year -= 1900;
     *ret = timegm(&tm);
     return true;
 }

@@ -15,7 +15,7 @@ uint64_t time_mono_us(void);
 const char *time_rfc3339(char text[TIME_TEXT_BYTES], struct timespec t, bool with_ms);
 /* "Mon, 16 Nov 2026 09:30:00 GMT", as HTTP dates are written. */
 const char *time_http(char text[TIME_TEXT_BYTES], time_t t);
-/* Reads what time_http writes. */
+/* Reads what time_http writes, nothing looser; the day of the week is not checked against the date. */
 bool time_http_parse(const char *text, time_t *ret);
 
 #endif
