@@ -1,0 +1,67 @@
+# The door. Everything real is in meson.build, tests/ and tools/.
+.PHONY: all demo test check asan fuzz cover lint bench peers image install clean setup-build setup-test setup-bench
+.DELETE_ON_ERROR:
+
+SAN  = -Db_sanitize=address,undefined -Db_lundef=false
+FUZZ_SECONDS ?= 30
+
+all: setup-build build/release/build.ninja          ## the release build, its programs copied to build/
+	ninja -C build/release
+	install -s build/release/silica-runtime build/silica-runtime
+
+demo: all                                           ## builds, then shows the runtime at work
+	tools/demo
+
+test: setup-test all build/debug/build.ninja build/asan/build.ninja   ## everything; the last line counts
+	ninja -C build/debug
+	ninja -C build/asan
+	python3 tests/run.py
+
+check: setup-test build/debug/build.ninja           ## unit tests and corpora only
+	meson test -C build/debug --print-errorlogs
+
+asan: setup-test build/asan/build.ninja             ## the same with the address and undefined sanitizers
+	meson test -C build/asan --print-errorlogs
+
+fuzz: setup-test build/fuzz/build.ninja             ## each fuzz target for FUZZ_SECONDS
+	ninja -C build/fuzz
+	tools/fuzz build/fuzz $(FUZZ_SECONDS)
+
+soak-runtime: setup-test setup-bench all            ## the runtime's full figures: fuzzing 10 minutes each, load, leaks
+	$(MAKE) fuzz FUZZ_SECONDS=600
+	python3 tests/soak/runtime.py
+
+cover: setup-test setup-lint build/cover/build.ninja ## coverage of the unit tests
+	meson test -C build/cover
+	gcovr -r . build/cover --exclude '.*_(test|fuzz)\.c' --print-summary
+
+lint: setup-build setup-lint                        ## layers and layout
+	tools/check-layers
+	clang-format-14 --dry-run --Werror $$(git ls-files 'src/*.c' 'src/*.h' 'tests/*.c')
+
+bench: setup-test setup-bench all peers             ## ours and the peers side by side, as ratios
+	python3 tests/bench/run.py
+
+peers: setup-test                                   ## builds the peers, once; cached outside the tree
+	tools/peers
+
+image: all                                          ## OCI archives, without Docker
+	tools/image build
+
+install: all
+	install -D build/silica-runtime $(DESTDIR)/usr/local/bin/silica-runtime
+	install -D -m 644 docs/man/silica-runtime.1 $(DESTDIR)/usr/local/share/man/man1/silica-runtime.1
+
+clean:
+	rm -rf build
+
+setup-build: ; tools/setup build
+setup-test:  ; tools/setup build test
+setup-bench: ; tools/setup build test bench
+setup-lint:  ; tools/setup lint
+
+build/release/build.ninja: ; meson setup build/release --buildtype=release -Dtests=disabled
+build/debug/build.ninja:   ; meson setup build/debug
+build/asan/build.ninja:    ; meson setup build/asan $(SAN) -Dc_args=-fno-sanitize-recover=all
+build/cover/build.ninja:   ; meson setup build/cover -Db_coverage=true
+build/fuzz/build.ninja:    ; CC=clang-14 meson setup build/fuzz $(SAN) -Dfuzz=true -Dc_args='-fno-sanitize-recover=all -fsanitize=fuzzer-no-link'

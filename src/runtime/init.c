@@ -1,0 +1,94 @@
+#include "runtime/init.h"
+
+#include "base/log.h"
+#include "ev/spawn.h"
+#include "ev/timer.h"
+#include "runtime/exec.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#define KILL_GRACE_MS 2000 /* between TERM and KILL for commands, as sandboxd has it */
+
+extern char **environ;
+
+/* One per process, like PID 1 itself. */
+static struct {
+    struct ev_child child;
+    pid_t pid; /* of the main command, 0 without one or once it ended */
+    int exit_status;
+    struct ev_timer limit;
+} init;
+
+int init_exit_status(void)
+{
+    return init.exit_status;
+}
+
+static void stop_loop(void *ctx)
+{
+    struct runtime *rt = ctx;
+
+    ev_loop_stop(rt->loop);
+}
+
+/* Health says 503 while the listeners stay open, so that probes see it; then commands end, then answers are sent. */
+static void drain_http(void *ctx)
+{
+    struct runtime *rt = ctx;
+
+    http_server_drain(rt->http, stop_loop, rt);
+}
+
+static void stop(struct runtime *rt)
+{
+    if (rt->is_stopping)
+        return;
+    log_info("runtime.stop", KV("commands", exec_running(rt->exec)), KV("connections", http_server_connections(rt->http)));
+    rt->is_stopping = true;
+    ev_timer_start(rt->loop, &init.limit, rt->opt.shutdown_timeout_ms, stop_loop, rt);
+    exec_kill_all(rt->exec, MIN((uint64_t)KILL_GRACE_MS, rt->opt.shutdown_timeout_ms / 2), drain_http, rt);
+}
+
+static void main_ended(void *ctx)
+{
+    struct runtime *rt = ctx;
+    int status = init.child.wait_status;
+
+    init.pid = 0;
+    init.exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    log_info("runtime.main-exit", KV("code", init.exit_status));
+    stop(rt);
+}
+
+int init_start(struct runtime *rt, char **command, struct err *e)
+{
+    struct spawn_spec spec = SPAWN_SPEC_INIT;
+    struct spawn_fail fail;
+
+    spec.argv = command;
+    spec.envp = environ;
+    spec.search_path = getenv("PATH");
+    spec.flags = SPAWN_GROUP;
+    ev_child_spawn_begin(rt->children);
+    init.pid = spawn(&spec, &fail);
+    if (init.pid > 0)
+        ev_child_watch(rt->children, &init.child, init.pid, main_ended, rt);
+    ev_child_spawn_end(rt->children);
+    if (init.pid > 0)
+        return 0;
+    init.pid = 0;
+    return spawn_err(e, &spec, fail);
+}
+
+void init_signal(void *ctx, int signal_number)
+{
+    struct runtime *rt = ctx;
+
+    if (init.pid) {
+        (void)kill(init.pid, signal_number);
+        return;
+    }
+    if (signal_number == SIGTERM || signal_number == SIGINT)
+        stop(rt);
+}

@@ -1,0 +1,16 @@
+/* init: the runtime as PID 1: the main command, signals, the end.
+ *
+ * With a command: TERM, INT and the rest go to it, and its exit status becomes ours. Without: TERM or INT stop the
+ * server, gracefully.
+ */
+#ifndef SILICA_RUNTIME_INIT_H
+#define SILICA_RUNTIME_INIT_H
+
+#include "runtime/runtime.h"
+
+int init_start(struct runtime *rt, char **command, struct err *e);
+/* An ev_signal_fn; ctx is the runtime. */
+void init_signal(void *ctx, int signal_number);
+int init_exit_status(void);
+
+#endif

@@ -1,0 +1,244 @@
+/* silica-runtime: the server inside a sandbox, and its PID 1. */
+#include "runtime/runtime.h"
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "net/listen.h"
+#include "runtime/exec.h"
+#include "runtime/init.h"
+#include "runtime/limits.h"
+#include "runtime/python/answer.h"
+#include "runtime/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#define LISTENERS_MAX (OPT_LIST_MAX + 4)
+
+struct listeners {
+    struct net_listener *v[LISTENERS_MAX];
+    size_t n;
+};
+
+static int usage_error(const struct err *e)
+{
+    fprintf(stderr, "silica-runtime: %s\n", e->msg);
+    if (e->hint[0])
+        fprintf(stderr, "hint: %s\n", e->hint);
+    return err_map(e->code)->exit_code == 2 ? 2 : 1;
+}
+
+static int show(void (*make)(const struct opt_program *, struct buf *))
+{
+    OWN(buf_done) struct buf text = BUF_INIT(256 * 1024);
+    struct err e;
+
+    make(&runtime_program, &text);
+    return fd_write_all(1, buf_span(&text), &e) < 0;
+}
+
+/* The body of what the HTTP server answers by itself: malformed requests, slow heads. */
+static void error_body(void *ctx, int status, const char *message, struct buf *body, const char **ret_type)
+{
+    struct json_out o;
+    struct err e;
+
+    (void)ctx;
+    (void)status;
+    *ret_type = "application/json";
+    json_out_init(&o, body, 0);
+    json_out_object_begin(&o);
+    json_out_key(&o, "detail"), json_out_cstr(&o, message);
+    json_out_object_end(&o);
+    (void)json_out_end(&o, &e);
+}
+
+static int listen_on(struct runtime *rt, struct listeners *ls, const char *text, struct err *e)
+{
+    struct net_addr addr;
+
+    if (net_addr_parse(text, &addr, e) < 0)
+        return err_wrap(e, "--listen");
+    if (ls->n == LISTENERS_MAX)
+        return err_set(e, ERR_USAGE, "more than %d listeners", LISTENERS_MAX);
+    if (net_listen(rt->loop, &addr, http_server_accept, rt->http, &ls->v[ls->n], e) < 0)
+        return -1;
+    ls->n++;
+    if (!net_addr_is_loopback(&addr))
+        rt->is_local_only = false;
+    return 0;
+}
+
+static int listen_port(struct runtime *rt, struct listeners *ls, const char *host, uint64_t port, struct err *e)
+{
+    char text[NET_ADDR_TEXT_BYTES];
+
+    (void)snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%llu" : "%s:%llu", host, (unsigned long long)port);
+    return listen_on(rt, ls, text, e);
+}
+
+/* Nobody asked for these three by name, so one that is taken is worth a line, not a failure; none at all is one. */
+static int listen_defaults(struct runtime *rt, struct listeners *ls, const char *host, struct err *e)
+{
+    static const uint64_t ports[] = { 8888, 8080, 9090 };
+
+    for (size_t i = 0; i < LEN(ports); i++) {
+        if (listen_port(rt, ls, host, ports[i], e) == 0)
+            continue;
+        if (e->sys != EADDRINUSE)
+            return -1;
+        log_warn("listen.taken", KV("port", ports[i]), KV("err", e));
+    }
+    return ls->n ? 0 : -1;
+}
+
+/* --listen wins over sandboxd's flags, these over SANDBOX_PORT, that over the defaults. */
+static int listen_all(struct runtime *rt, struct listeners *ls, struct err *e)
+{
+    const struct runtime_options *o = &rt->opt;
+    const char *host = o->listen_host ? o->listen_host : getpid() == 1 || o->token ? "0.0.0.0" : "127.0.0.1";
+
+    rt->is_local_only = !o->token;
+    if (o->control_fd != UINT64_MAX) {
+        rt->is_local_only = false; /* an inherited socket: its other end is the engine */
+        ls->n = 1;
+        return net_listen_fd(rt->loop, (int)o->control_fd, http_server_accept, rt->http, &ls->v[0], e);
+    }
+    for (size_t i = 0; i < o->listen.n; i++)
+        if (listen_on(rt, ls, o->listen.v[i], e) < 0)
+            return -1;
+    if (o->listen.n)
+        return 0;
+    if (o->has_rest_flags)
+        return listen_port(rt, ls, host, o->rest_port, e) < 0 ? -1 : listen_port(rt, ls, host, o->grpc_port, e);
+    if (o->sandbox_port)
+        return listen_port(rt, ls, host, o->sandbox_port, e);
+    return listen_defaults(rt, ls, host, e);
+}
+
+static int tell_ready(struct runtime *rt, const struct listeners *ls, struct err *e)
+{
+    OWN(buf_done) struct buf line = BUF_INIT(8192);
+    char text[NET_ADDR_TEXT_BYTES];
+    struct json_out o;
+
+    json_out_init(&o, &line, 0);
+    json_out_object_begin(&o);
+    json_out_key(&o, "listen");
+    json_out_array_begin(&o);
+    for (size_t i = 0; i < ls->n; i++) {
+        (void)net_addr_text(net_listener_addr(ls->v[i]), text);
+        log_info("runtime.listen", KV("addr", (const char *)text));
+        json_out_cstr(&o, text);
+    }
+    json_out_array_end(&o);
+    json_out_object_end(&o);
+    if (json_out_end(&o, e) < 0 || buf_addc(&line, '\n', e) < 0)
+        return -1;
+    if (rt->opt.ready_fd == UINT64_MAX)
+        return 0;
+    if (fd_write_all((int)rt->opt.ready_fd, buf_span(&line), e) < 0)
+        return err_wrap(e, "--ready-fd %llu", (unsigned long long)rt->opt.ready_fd);
+    (void)close((int)rt->opt.ready_fd);
+    return 0;
+}
+
+/* Code inside the sandbox may run as the same user: without this it could read our memory, token included. */
+static int protect(struct runtime *rt, struct err *e)
+{
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(e, "cannot make the process undumpable");
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return err_sys(e, "cannot become a subreaper");
+    (void)mallopt(M_ARENA_MAX, 1); /* threads are few and short-lived: one heap, returned when idle */
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (rt->opt.ready_fd != UINT64_MAX)
+        (void)fcntl((int)rt->opt.ready_fd, F_SETFD, FD_CLOEXEC);
+    if (rt->opt.control_fd != UINT64_MAX)
+        (void)fcntl((int)rt->opt.control_fd, F_SETFD, FD_CLOEXEC);
+    return 0;
+}
+
+static int make_parts(struct runtime *rt, struct err *e)
+{
+    const struct http_server_config http = {
+        .on_request = route_request,
+        .error_body = error_body,
+        .ctx = rt,
+        .server_name = "silica",
+        .idle_timeout_ms = rt->opt.idle_timeout_ms,
+        .stall_timeout_ms = rt->opt.stall_timeout_ms,
+        .max_connections = (uint32_t)rt->opt.max_connections,
+    };
+    struct http_server_config config = http;
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, 0 };
+
+    if (ev_loop_new(&rt->loop, e) < 0)
+        return -1;
+    if (ev_children_open(rt->loop, signals, init_signal, rt, &rt->children, e) < 0)
+        return -1;
+    if (ev_pool_new(rt->loop, "files", RUNTIME_FILE_THREADS, &rt->files, e) < 0)
+        return -1;
+    if (exec_pool_new(rt->loop, rt->children, rt->opt.max_commands, &rt->exec, e) < 0)
+        return -1;
+    config.file_pool = rt->files;
+    rt->http = http_server_new(rt->loop, &config);
+    return 0;
+}
+
+static int serve(struct runtime *rt, char **command, struct err *e)
+{
+    struct listeners ls = { 0 };
+
+    if (protect(rt, e) < 0)
+        return -1;
+    if (rt->opt.root && path_root_make(rt->opt.root, 0755, e) < 0)
+        return err_wrap(e, "--root");
+    if (make_parts(rt, e) < 0 || listen_all(rt, &ls, e) < 0)
+        return -1;
+    if (*command && init_start(rt, command, e) < 0)
+        return -1;
+    if (tell_ready(rt, &ls, e) < 0)
+        return -1;
+    rt->started_ms = time_mono_ms();
+    ev_loop_run(rt->loop);
+    for (size_t i = 0; i < ls.n; i++)
+        net_listener_close(ls.v[i]);
+    http_server_free(rt->http);
+    exec_pool_free(rt->exec);
+    ev_pool_free(rt->files);
+    ev_children_close(rt->children);
+    ev_loop_free(rt->loop);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct runtime rt = { 0 };
+    struct err e;
+    int rest;
+
+    if (runtime_options_read(&rt.opt, argc, argv, &rest, &e) < 0)
+        return usage_error(&e);
+    if (rt.opt.is_help)
+        return show(opt_help);
+    if (rt.opt.is_roff)
+        return show(opt_roff);
+    if (rt.opt.is_version) {
+        printf("sandboxd, version " SILICA_VERSION " (revision: silica-runtime)\nsilica-runtime " SILICA_VERSION "\n");
+        return 0;
+    }
+    if (rest < argc && strcmp(argv[rest - 1], "--") != 0) {
+        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
+        err_hint(&e, "a command to run follows after --: silica-runtime [options] -- COMMAND");
+        return usage_error(&e);
+    }
+    if (serve(&rt, argv + rest, &e) < 0)
+        return usage_error(&e);
+    return init_exit_status();
+}

@@ -1,0 +1,168 @@
+#include "runtime/options.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#define TOKEN_MAX_BYTES 4096 /* far above any key; a larger file is a mistake */
+
+#define AT(field) offsetof(struct runtime_options, field)
+
+/* clang-format off */
+static const struct opt opts[] = {
+    /* flag, environment, kind, field, default, min, max, argument, help */
+    { "--listen", "SILICA_RUNTIME_LISTEN", OPT_LIST, AT(listen), NULL, 0, 0, "HOST:PORT", "serve every contract here; may be repeated; port 0 picks one" },
+    { "--root", "SILICA_RUNTIME_ROOT", OPT_STR, AT(root), NULL, 0, 0, "DIR", "root of every contract's paths and commands" },
+    { "--root-dir", NULL, OPT_STR, AT(root), NULL, 0, 0, "DIR", NULL },
+    { "--token", "SANDBOX_EXEC_TOKEN", OPT_STR, AT(token), NULL, 0, 0, "SECRET", "ask for this token on every route but the health ones" },
+    { "--token-file", "SILICA_RUNTIME_TOKEN_FILE", OPT_STR, AT(token_file), NULL, 0, 0, "FILE", "read the token from a file instead" },
+    { "--ready-fd", NULL, OPT_U64, AT(ready_fd), NULL, 0, 65535, "N", "write one JSON line to this descriptor when serving" },
+    { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited listening socket only" },
+    { "--exec-timeout", NULL, OPT_MS, AT(exec_timeout_ms), "300s", 1, 0, "TIME", "kill an /execute command after this long (SANDBOX_EXEC_TIMEOUT_SECONDS)" },
+    { "--max-timeout", "SILICA_RUNTIME_MAX_TIMEOUT", OPT_MS, AT(max_timeout_ms), "24h", 1, 0, "TIME", "the longest time an /exec request may ask for" },
+    { "--output-limit", "SILICA_RUNTIME_OUTPUT_LIMIT", OPT_BYTES, AT(output_limit), "8MiB", 1024, 1 << 30, "SIZE", "kept of each output stream of /execute; the rest is dropped and reported" },
+    { "--grpc-output-limit", "SILICA_RUNTIME_GRPC_OUTPUT_LIMIT", OPT_BYTES, AT(grpc_output_limit), "4032KiB", 1024, 1 << 30, "SIZE", "the same for both streams of gRPC Execute together; clients take 4 MiB" },
+    { "--exec-output-limit", "SILICA_RUNTIME_EXEC_OUTPUT_LIMIT", OPT_BYTES, AT(pydantic_output_limit), "100000", 1, 1 << 30, "SIZE", "the same for the merged output of /exec" },
+    { "--max-commands", "SILICA_RUNTIME_MAX_COMMANDS", OPT_U64, AT(max_commands), "1024", 1, 100000, "N", "commands at once; more wait their turn" },
+    { "--max-connections", "SILICA_RUNTIME_MAX_CONNECTIONS", OPT_U64, AT(max_connections), "16384", 1, 1000000, "N", "connections at once; more are closed" },
+    { "--shutdown-timeout", NULL, OPT_MS, AT(shutdown_timeout_ms), "10s", 0, 0, "TIME", "how long a graceful stop may take" },
+    { "--http-idle-timeout", NULL, OPT_MS, AT(idle_timeout_ms), "60s", 1, 0, "TIME", "close a connection without requests" },
+    { "--stall-timeout", "SILICA_RUNTIME_STALL_TIMEOUT", OPT_MS, AT(stall_timeout_ms), "60s", 1, 0, "TIME", "close a connection whose transfer stands still" },
+    { "--stream-chunk-size", NULL, OPT_U64, AT(chunk_size), "0", 0, 1 << 20, "BYTES", "largest piece of streamed output; 0 means 4096" },
+    { "--metadata-env-prefix", NULL, OPT_STR, AT(metadata_prefix), "SANDBOX_", 0, 0, "PREFIX", "variables that /v1/metadata shows" },
+    { "--listen-host", NULL, OPT_STR, AT(listen_host), NULL, 0, 0, "HOST", "address for --rest-port and --grpc-port" },
+    { "--rest-port", NULL, OPT_U64, AT(rest_port), "8080", 1, 65535, "PORT", "as sandboxd has it; --listen wins" },
+    { "--grpc-port", NULL, OPT_U64, AT(grpc_port), "9090", 1, 65535, "PORT", "as sandboxd has it; --listen wins" },
+    { "--sandbox-port", "SANDBOX_PORT", OPT_U64, AT(sandbox_port), NULL, 1, 65535, "PORT", "the one port to listen on instead of the defaults" },
+    { "--allow-origin", "SILICA_RUNTIME_ALLOW_ORIGIN", OPT_LIST, AT(allow_origin), NULL, 0, 0, "ORIGIN", "accept this Origin besides our own; '*' for any" },
+    { "--allow-host", "SILICA_RUNTIME_ALLOW_HOST", OPT_LIST, AT(allow_host), NULL, 0, 0, "HOST", "accept this Host where only local ones are" },
+    { "--log-level", "SILICA_LOG_LEVEL", OPT_STR, AT(log_level), "info", 0, 0, "LEVEL", "debug, info, warn, error or off" },
+    { "--log-format", "SILICA_LOG_FORMAT", OPT_STR, AT(log_format), "text", 0, 0, "FORMAT", "text or json" },
+    { "--zap-log-level", NULL, OPT_STR, AT(log_level), NULL, 0, 0, "LEVEL", NULL },
+    { "--zap-devel", NULL, OPT_BOOL, AT(is_roff), NULL, 0, 0, NULL, NULL },
+    { "--zap-encoder", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "X", NULL },
+    { "--zap-stacktrace-level", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "X", NULL },
+    { "--zap-time-encoding", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "X", NULL },
+    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "show this and exit" },
+    { "--help-roff", NULL, OPT_BOOL, AT(is_roff), NULL, 0, 0, NULL, NULL },
+    { "--version", NULL, OPT_BOOL, AT(is_version), NULL, 0, 0, NULL, "show the version and exit" },
+};
+/* clang-format on */
+
+const struct opt_program runtime_program = {
+    .name = "silica-runtime",
+    .usage = "[options] [-- COMMAND [ARG...]]",
+    .example = "Serves commands and files of the sandbox it runs in.\n\n"
+               "  silica-runtime --listen 127.0.0.1:8888 --root /work\n"
+               "  curl -s 127.0.0.1:8888/execute -H 'Content-Type: application/json' -d '{\"command\":\"uname -a\"}'",
+    .opts = opts,
+    .opt_count = LEN(opts),
+    .epilog = "Without --listen: ports 8888, 8080 and 9090, on all addresses when it is PID 1 or has a token,\n"
+              "else on loopback. With COMMAND it also runs that and ends with its exit status.",
+};
+
+/* The contract's own reading of its variable: whatever is not a positive number of seconds means the default. */
+static void read_exec_timeout(struct runtime_options *o, bool has_flag)
+{
+    const char *text = getenv("SANDBOX_EXEC_TIMEOUT_SECONDS");
+    char clean[64];
+    size_t n = 0;
+    double seconds;
+
+    if (!text || has_flag)
+        return;
+    for (const char *c = text; *c && n < sizeof clean - 1; c++) {
+        bool is_blank = *c == ' ' || *c == '\t' || *c == '\n' || *c == '\r';
+
+        if (!is_blank && *c != '_')
+            clean[n++] = *c;
+    }
+    clean[n] = '\0';
+    if (str_double(span_cstr(clean), &seconds) && seconds > 0 && seconds < 1e12)
+        o->exec_timeout_ms = MAX((uint64_t)(seconds * 1000), (uint64_t)1);
+    else
+        log_warn("options.timeout", KV("variable", "SANDBOX_EXEC_TIMEOUT_SECONDS"), KV("value", text), KV("used_ms", o->exec_timeout_ms));
+}
+
+static void read_base_dir(struct runtime_options *o)
+{
+    const char *text = getenv("SANDBOX_BASE_DIR");
+    struct span s = span_cstr(text);
+
+    while (s.n && strchr(" \t\r\n\v\f", s.p[0]))
+        s = span_skip(s, 1);
+    while (s.n && strchr(" \t\r\n\v\f", s.p[s.n - 1]))
+        s.n--;
+    o->base_dir = s.n ? span_dup(s) : NULL; /* lives as long as the process */
+}
+
+/* What /proc/PID/environ and cmdline show is the process's own memory: overwrite it there. */
+static void wipe(const char *text)
+{
+    for (volatile char *c = (char *)(uintptr_t)text; c && *c; c++)
+        *c = 'x';
+}
+
+static int read_token(struct runtime_options *o, struct err *e)
+{
+    struct buf file = BUF_INIT(TOKEN_MAX_BYTES);
+    const char *given = o->token;
+
+    if (o->token_file) {
+        if (fd_read_file(o->token_file, &file, e) < 0)
+            return err_wrap(e, "--token-file");
+        while (file.n && (file.p[file.n - 1] == '\n' || file.p[file.n - 1] == '\r'))
+            file.p[--file.n] = '\0';
+        if (file.n == 0)
+            return err_set(e, ERR_USAGE, "--token-file: '%s' is empty", o->token_file);
+        o->token = (const char *)file.p; /* lives as long as the process */
+    } else if (given) {
+        o->token = own_strdup(given);
+    }
+    if (given)
+        wipe(given);
+    wipe(getenv("SANDBOX_EXEC_TOKEN"));
+    (void)unsetenv("SANDBOX_EXEC_TOKEN"); /* commands inherit our environment */
+    (void)unsetenv("SILICA_RUNTIME_TOKEN_FILE");
+    if (o->token && !*o->token)
+        return err_set(e, ERR_USAGE, "--token is empty");
+    return 0;
+}
+
+int runtime_options_read(struct runtime_options *o, int argc, char **argv, int *ret_rest, struct err *e)
+{
+    enum log_level level;
+
+    *o = (struct runtime_options){ .ready_fd = UINT64_MAX, .control_fd = UINT64_MAX };
+    if (opt_parse(&runtime_program, argc, argv, o, ret_rest, e) < 0)
+        return -1;
+    if (!log_level_parse(o->log_level, &level))
+        return err_set(e, ERR_USAGE, "--log-level: '%s' is not debug, info, warn, error or off", o->log_level);
+    if (strcmp(o->log_format, "text") != 0 && strcmp(o->log_format, "json") != 0)
+        return err_set(e, ERR_USAGE, "--log-format: '%s' is not text or json", o->log_format);
+    log_open(2, level, strcmp(o->log_format, "json") == 0 ? LOG_JSON : LOG_TEXT);
+    o->has_listen_flags = o->listen.n > 0;
+    o->has_host_flag = o->listen_host != NULL;
+    o->has_rest_flags = o->has_host_flag || opt_was_given(&runtime_program, argc, argv, "--rest-port") ||
+                        opt_was_given(&runtime_program, argc, argv, "--grpc-port");
+    if (o->has_rest_flags && o->rest_port == o->grpc_port)
+        return err_set(e, ERR_USAGE, "--rest-port and --grpc-port must differ");
+    if (opt_was_given(&runtime_program, argc, argv, "--root") && !*o->root)
+        return err_set(e, ERR_USAGE, "--root is empty");
+    if (!*o->metadata_prefix)
+        o->metadata_prefix = "SANDBOX_";
+    if (!o->chunk_size)
+        o->chunk_size = 4096;
+    read_exec_timeout(o, opt_was_given(&runtime_program, argc, argv, "--exec-timeout"));
+    read_base_dir(o);
+    return read_token(o, e);
+}
+
+const char *runtime_root(const struct runtime_options *o, enum contract contract)
+{
+    if (o->root)
+        return o->root;
+    if (contract == CONTRACT_PYTHON)
+        return o->base_dir ? o->base_dir : "/app";
+    return "/workspace";
+}
