@@ -14,5 +14,9 @@
 #define CONN_FLUSH_STALL_MS    30000        /* a peer that takes nothing of the last bytes for this long has gone */
 #define CONN_SENDFILE_BYTES    (4 << 20)    /* per trip to a worker: a trip costs about 30 us, this much about 1 ms */
 #define CONN_FILE_READ_BYTES   (256 * 1024) /* the same where bytes must pass through a filter */
+#define DIAL_STAGGER_MS        250          /* an address that has not answered by then gets company (RFC 8305 section 5) */
+#define DIAL_UNIX_RETRY_MS     10           /* a unix listener whose queue is full cannot be waited for, only asked again */
+#define RESOLVE_TRY_MS         2000         /* one server, one try; resolvers on a loaded node take a second */
+#define RESOLVE_TRIES          3            /* then the name cannot be resolved now */
 
 #endif
