@@ -1,4 +1,5 @@
-/* descriptors: the FileDescriptorSet of our services and their imports, serialised by protoc at build time. */
+/* descriptors: the FileDescriptorSet of our services and their imports, serialised by protoc at
+ * build time. */
 #ifndef SILICA_RUNTIME_PROTO_DESCRIPTORS_H
 #define SILICA_RUNTIME_PROTO_DESCRIPTORS_H
 
