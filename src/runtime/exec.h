@@ -22,11 +22,13 @@
 struct exec;
 struct exec_pool;
 
-#define EXEC_FOREVER           UINT64_MAX         /* for drain_ms: until the pipes close or the deadline passes */
-#define EXEC_STDIN_MAX_BYTES   (8 * 1024 * 1024)  /* queued input of one command; two of gRPC's largest messages */
-#define EXEC_CHUNK_BYTES       4096               /* default piece of streamed output */
-#define EXEC_KILL_DRAIN_MS     1000               /* after a kill the pipes should close at once; then we stop waiting */
-#define EXEC_QUEUE_MAX         16384              /* commands waiting for their turn; then ERR_BUSY */
+#define EXEC_FOREVER UINT64_MAX /* for drain_ms: until the pipes close or the deadline passes */
+#define EXEC_STDIN_MAX_BYTES                                                                       \
+    (8 * 1024 * 1024)         /* queued input of one command; two of gRPC's largest messages */
+#define EXEC_CHUNK_BYTES 4096 /* default piece of streamed output */
+#define EXEC_KILL_DRAIN_MS                                                                         \
+    1000                     /* after a kill the pipes should close at once; then we stop waiting */
+#define EXEC_QUEUE_MAX 16384 /* commands waiting for their turn; then ERR_BUSY */
 
 enum exec_mode {
     EXEC_CAPTURE, /* stdout and stderr kept apart; stdin is /dev/null */
@@ -45,12 +47,14 @@ struct exec_var {
 struct exec_spec {
     enum exec_mode mode;
     char *const *argv;
-    const struct exec_var *vars; /* over the pool's environment; a repeated key: the last one wins */
+    const struct exec_var
+        *vars; /* over the pool's environment; a repeated key: the last one wins */
     size_t var_count;
     const char *cwd;      /* as text; NULL: ours */
     int cwd_fd;           /* wins over cwd; borrowed (duplicated); -1: none. 0 counts as none too */
     uint64_t deadline_ms; /* 0: none. Counts from the spawn, not from exec_start */
-    uint64_t drain_ms;    /* how long after the exit a pipe may stay open (held by a background process) */
+    uint64_t
+        drain_ms; /* how long after the exit a pipe may stay open (held by a background process) */
     size_t out_max, err_max; /* ceilings of captured output */
     size_t both_max;         /* and of the two together; 0: no such ceiling */
     size_t chunk_max;        /* largest piece given to on_output; 0: EXEC_CHUNK_BYTES */
@@ -58,16 +62,19 @@ struct exec_spec {
 };
 
 struct exec_result {
-    struct spawn_fail fail; /* step is not SPAWN_STEP_NONE: it never ran, nothing else below counts */
-    int code;               /* exit status 0..255; 0 when a signal ended it */
-    int signal;             /* the signal that ended it, or 0 */
-    bool is_timed_out;      /* the deadline ended it (or its background processes, which held the pipes) */
-    bool is_canceled;       /* exec_cancel, or shutdown; with fail.step CLONE and ECANCELED when it never ran */
-    bool has_open_pipes;    /* drain_ms passed while a background process held a pipe */
+    struct spawn_fail
+        fail;   /* step is not SPAWN_STEP_NONE: it never ran, nothing else below counts */
+    int code;   /* exit status 0..255; 0 when a signal ended it */
+    int signal; /* the signal that ended it, or 0 */
+    bool
+        is_timed_out; /* the deadline ended it (or its background processes, which held the pipes) */
+    bool
+        is_canceled; /* exec_cancel, or shutdown; with fail.step CLONE and ECANCELED when it never ran */
+    bool has_open_pipes;           /* drain_ms passed while a background process held a pipe */
     bool is_out_cut, is_err_cut;   /* the ceiling was reached and bytes were dropped */
     uint64_t out_bytes, err_bytes; /* produced, kept or not */
-    struct buf out, err;    /* captured; freed after on_exit unless it takes them with buf_move */
-    uint64_t ran_ms;        /* from spawn to exit, in the loop's clock */
+    struct buf out, err; /* captured; freed after on_exit unless it takes them with buf_move */
+    uint64_t ran_ms;     /* from spawn to exit, in the loop's clock */
 };
 
 struct exec_ops {
@@ -79,12 +86,13 @@ struct exec_ops {
 };
 
 struct exec_pool_spec {
-    unsigned running_max; /* commands at once; more wait in order. 0: 1024 */
-    char *const *environ; /* what children get; read once */
+    unsigned running_max;      /* commands at once; more wait in order. 0: 1024 */
+    char *const *environ;      /* what children get; read once */
     const char *const *hidden; /* NULL-terminated names that children never get; may be NULL */
 };
 
-int exec_pool_new(struct ev_loop *loop, struct ev_children *children, const struct exec_pool_spec *spec, struct exec_pool **ret, struct err *e);
+int exec_pool_new(struct ev_loop *loop, struct ev_children *children,
+                  const struct exec_pool_spec *spec, struct exec_pool **ret, struct err *e);
 /* Everything must have ended (exec_kill_all, then its callback). Detached leftovers are killed here. */
 void exec_pool_free(struct exec_pool *pool);
 unsigned exec_running(const struct exec_pool *pool);
@@ -92,7 +100,8 @@ unsigned exec_queued(const struct exec_pool *pool);
 
 /* -1: ERR_BUSY (queue full), ERR_LIMIT (environment too large), ERR_INVALID (a variable's name is empty or has
  * '=' or NUL, a NUL in a value); no callback follows then. */
-int exec_start(struct exec_pool *pool, const struct exec_spec *spec, const struct exec_ops *ops, void *ctx, struct exec **ret, struct err *e);
+int exec_start(struct exec_pool *pool, const struct exec_spec *spec, const struct exec_ops *ops,
+               void *ctx, struct exec **ret, struct err *e);
 
 /* Stops and resumes on_output; while paused the command blocks once its pipe is full. Nestless: a flag. */
 void exec_pause(struct exec *x);
