@@ -163,12 +163,33 @@ static void test_valid(void **state)
     }
 }
 
+/* Values are checked eight bytes at a time: each byte must count the same at each place. */
+static void test_every_byte_everywhere(void **state)
+{
+    for (int c = 0; c < 256; c++)
+        for (size_t at = 0; at < 20; at++) {
+            uint8_t value[20];
+
+            memset(value, 'x', sizeof value);
+            value[at] = (uint8_t)c;
+            assert_int_equal(http_value_is_valid(span_of(value, sizeof value)),
+                             c == '\t' || (c >= 0x20 && c != 0x7f));
+            memset(value, '\t', at);
+            assert_int_equal(http_value_is_valid(span_of(value, sizeof value)),
+                             c == '\t' || (c >= 0x20 && c != 0x7f));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),     cmocka_unit_test(test_ceilings),
-        cmocka_unit_test(test_first_line), cmocka_unit_test(test_copy_ceilings),
-        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_ceilings),
+        cmocka_unit_test(test_first_line),
+        cmocka_unit_test(test_copy_ceilings),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_every_byte_everywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -548,12 +548,40 @@ static void test_idle_is_small(void **state)
     assert_null(p.head.fields);
 }
 
+/* Behind END nothing is taken until the caller says what follows; a head that had to grow is given back. */
+static void test_next(void **state)
+{
+    OWN(buf_done) struct buf in = BUF_INIT(64 * 1024);
+    OWN(http1_done) struct http1 p;
+    struct span data;
+    struct err e;
+    size_t used;
+
+    http1_init(&p, HTTP1_REQUEST, NULL);
+    assert_int_equal(buf_addf(&in, &e, "GET / HTTP/1.0\r\na: %020000d\r\n\r\n", 1), 0);
+    assert_int_equal(http1_feed(&p, buf_span(&in), &used, &data, &e), HTTP1_HEAD);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(http1_feed(&p, buf_span(&in), &used, &data, &e), HTTP1_END);
+        assert_int_equal(used, 0);
+    }
+    assert_int_equal(http1_eof(&p, &e), HTTP1_MORE);
+    http1_next(&p);
+    assert_null(p.head.text.p);
+    assert_int_equal(http1_feed(&p, SPAN("GET"), &used, &data, &e), HTTP1_MORE);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(http1_eof(&p, &e), HTTP1_BAD);
+        assert_int_equal(e.code, ERR_CLOSED);
+        assert_int_equal(p.bad_status, 400);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_requests),  cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_limits),         cmocka_unit_test(test_responses),
         cmocka_unit_test(test_authority_wins), cmocka_unit_test(test_idle_is_small),
+        cmocka_unit_test(test_next),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
