@@ -69,7 +69,6 @@ int init_start(struct runtime *rt, char **command, struct err *e)
     spec.argv = command;
     spec.envp = environ;
     spec.search_path = getenv("PATH");
-    spec.flags = SPAWN_GROUP;
     ev_child_spawn_begin(rt->children);
     init.pid = spawn(&spec, &fail);
     if (init.pid > 0)

@@ -18,6 +18,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+extern char **environ;
+
 #define LISTENERS_MAX (OPT_LIST_MAX + 4)
 
 struct listeners {
@@ -166,7 +168,9 @@ static int protect(struct runtime *rt, struct err *e)
 
 static int make_parts(struct runtime *rt, struct err *e)
 {
-    const struct http_server_config http = {
+    static const char *const hidden[] = { "SANDBOX_EXEC_TOKEN", "SILICA_RUNTIME_TOKEN_FILE", NULL };
+    const struct exec_pool_spec exec = { .running_max = (unsigned)rt->opt.max_commands, .environ = environ, .hidden = hidden };
+    struct http_server_config http = {
         .on_request = route_request,
         .error_body = error_body,
         .ctx = rt,
@@ -175,7 +179,6 @@ static int make_parts(struct runtime *rt, struct err *e)
         .stall_timeout_ms = rt->opt.stall_timeout_ms,
         .max_connections = (uint32_t)rt->opt.max_connections,
     };
-    struct http_server_config config = http;
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, 0 };
 
     if (ev_loop_new(&rt->loop, e) < 0)
@@ -184,10 +187,10 @@ static int make_parts(struct runtime *rt, struct err *e)
         return -1;
     if (ev_pool_new(rt->loop, "files", RUNTIME_FILE_THREADS, &rt->files, e) < 0)
         return -1;
-    if (exec_pool_new(rt->loop, rt->children, rt->opt.max_commands, &rt->exec, e) < 0)
+    if (exec_pool_new(rt->loop, rt->children, &exec, &rt->exec, e) < 0)
         return -1;
-    config.file_pool = rt->files;
-    rt->http = http_server_new(rt->loop, &config);
+    http.file_pool = rt->files;
+    rt->http = http_server_new(rt->loop, &http);
     return 0;
 }
 

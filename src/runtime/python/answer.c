@@ -64,15 +64,6 @@ void python_method_not_allowed(struct http_exchange *x, const char *allow)
     python_detail(x, 405, "Method Not Allowed");
 }
 
-void python_os_error(struct buf *out, int sys, const char *path)
-{
-    struct err e;
-
-    (void)buf_addf(out, &e, "[Errno %d] %s", sys, strerrordesc_np(sys) ? strerrordesc_np(sys) : "Unknown error");
-    if (path)
-        (void)buf_addf(out, &e, ": '%s'", path);
-}
-
 void python_invalid(struct http_exchange *x, const struct python_invalid *v)
 {
     OWN(buf_done) struct buf body = BUF_INIT(RUNTIME_ANSWER_MAX_BYTES);

@@ -15,9 +15,6 @@ void python_denied(struct http_exchange *x); /* 403, on every file route alike *
 void python_not_found(struct http_exchange *x);
 void python_method_not_allowed(struct http_exchange *x, const char *allow);
 
-/* "[Errno 2] No such file or directory: 'x'", as Python shows an OSError; path NULL leaves the last part out. */
-void python_os_error(struct buf *out, int sys, const char *path);
-
 /* One validation error, as a 422. `input` is JSON text. */
 struct python_invalid {
     const char *type;

@@ -183,7 +183,7 @@ static void answer_output(struct execute *c, struct exec_result *r)
                                       .is_truncated = r->is_out_cut || r->is_err_cut });
 }
 
-static void on_exit(void *ctx, struct exec_result *r)
+static void on_ended(void *ctx, struct exec_result *r)
 {
     struct execute *c = ctx;
 
@@ -213,7 +213,7 @@ static void on_gone(void *ctx)
 
 static void run(struct execute *c)
 {
-    static const struct exec_ops ops = { .on_exit = on_exit };
+    static const struct exec_ops ops = { .on_exit = on_ended };
     const struct exec_spec spec = {
         .mode = EXEC_CAPTURE,
         .argv = c->words.argv,

@@ -7,6 +7,7 @@
 #include "runtime/file_read.h"
 #include "runtime/job.h"
 #include "runtime/limits.h"
+#include "runtime/pyrepr.h"
 #include "runtime/python/answer.h"
 
 #include <errno.h>
@@ -156,15 +157,16 @@ static void list_run(struct job *j)
 
 static void list_answer(struct job *j)
 {
-    OWN(buf_done) struct buf text = BUF_INIT(8192);
+    OWN(buf_done) struct buf text = BUF_INIT(64 * 1024);
     struct file_job *f = of(j);
+    struct err e;
 
     if (j->err.code && path_is_escape(&j->err)) {
         python_denied(j->x);
     } else if (f->file.fd < 0 && (j->err.code == ERR_UNSUPPORTED || j->err.sys != EACCES)) {
         python_message(j->x, 404, "Path is not a directory");
     } else if (j->err.code) {
-        python_os_error(&text, j->err.sys, f->file.at.abs);
+        (void)pyrepr_oserror(j->err.sys, span_cstr(f->file.at.abs), &text, &e);
         python_message(j->x, 500, "List files failed: %s", buf_cstr(&text));
     } else if (!f->file.is_dir) {
         python_message(j->x, 404, "Path is not a directory");

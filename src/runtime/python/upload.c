@@ -4,6 +4,7 @@
 
 #include "http/multipart.h"
 #include "runtime/limits.h"
+#include "runtime/pyrepr.h"
 #include "runtime/python/answer.h"
 #include "runtime/store.h"
 
@@ -72,14 +73,15 @@ static void answer_missing(struct http_exchange *x)
 
 static void answer_store(struct upload *u)
 {
-    OWN(buf_done) struct buf text = BUF_INIT(16 * 1024);
+    OWN(buf_done) struct buf text = BUF_INIT(64 * 1024);
+    struct err e;
 
     if (!u->store_err.code) {
         python_message(u->x, 200, "File '%s' uploaded successfully.", buf_cstr(&u->name));
     } else if (path_is_escape(&u->store_err)) {
         python_denied(u->x);
     } else if (u->store_err.sys) {
-        python_os_error(&text, u->store_err.sys, u->store_path);
+        (void)pyrepr_oserror(u->store_err.sys, span_cstr(u->store_path), &text, &e);
         python_message(u->x, 500, "File upload failed: %s", buf_cstr(&text));
     } else {
         python_message(u->x, 500, "File upload failed: %s", u->store_err.msg);
