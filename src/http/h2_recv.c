@@ -193,6 +193,12 @@ static void on_ping(struct h2 *h, const nghttp2_frame *frame)
     }
 }
 
+/* Once the connection is lost nothing more is looked at, not even what came with the same bytes. */
+static int verdict(const struct h2 *h)
+{
+    return h->lost == ERR_NONE ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
     struct h2 *h = ctx;
@@ -210,10 +216,10 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         break;
     case NGHTTP2_RST_STREAM:
         count_reset(h);
-        return 0;
+        return verdict(h);
     case NGHTTP2_PING:
         on_ping(h, frame);
-        return 0;
+        return verdict(h);
     case NGHTTP2_GOAWAY:
         if (h->events->on_goaway)
             h->events->on_goaway(h->ctx, (uint32_t)frame->goaway.last_stream_id,
@@ -223,10 +229,10 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
     default:
         count_idle_frame(h);
-        return 0;
+        return verdict(h);
     }
     if (!s || !is_end || s->is_peer_done)
-        return 0;
+        return verdict(h);
     s->is_peer_done = true;
     if (is_heard(s) && h->events->on_end)
         h->events->on_end(h->ctx, s);

@@ -958,6 +958,41 @@ static void test_a_peer_that_does_not_read(void **state)
     end_close(&server);
 }
 
+/* A head in many frames is fine however it is cut; one that never ends is not. */
+static void test_continuations(void **state)
+{
+    static const struct row {
+        const char *name;
+        int frames;
+        size_t step;
+        bool is_ok;
+    } rows[] = {
+        { "few, byte by byte", 16, 1, true },
+        { "few, whole", 16, SIZE_MAX, true },
+        { "a flood", 200, SIZE_MAX, false },
+    };
+
+    (void)state;
+    EACH(r, rows)
+    {
+        OWN(buf_done) struct buf in = BUF_INIT(8192);
+        struct end server;
+
+        end_open(&server, (struct h2_config)H2_CONFIG_INIT(H2_SERVER));
+        raw_open(&in);
+        raw_head(&in, 1, 1, REQ);
+        in.p[24 + 9 + 4] = 1; /* END_STREAM without END_HEADERS */
+        for (int i = 0; i < r->frames; i++)
+            raw_frame(&in, 9, i + 1 == r->frames ? 4 : 0, 1, SPAN("\0\1a\1b"));
+        for (struct span rest = buf_span(&in); rest.n > 0 && !server.is_failed;
+             rest = span_skip(rest, MIN(r->step, rest.n)))
+            server.is_failed = h2_feed(server.h, span_slice(rest, 0, r->step), &server.e) < 0;
+        if (server.is_failed == r->is_ok || (server.last != NULL) != r->is_ok)
+            fail_msg("%s: %s", r->name, server.is_failed ? server.e.msg : "taken");
+        end_close(&server);
+    }
+}
+
 /* Connection errors: the feed fails, or the next pull says GOAWAY and then nothing is wanted. */
 static void test_broken_connections(void **state)
 {
@@ -1033,6 +1068,7 @@ int main(void)
         cmocka_unit_test(test_floods),
         cmocka_unit_test(test_calm_is_what_the_peer_hears),
         cmocka_unit_test(test_a_peer_that_does_not_read),
+        cmocka_unit_test(test_continuations),
         cmocka_unit_test(test_broken_connections),
     };
 
