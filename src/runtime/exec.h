@@ -22,13 +22,15 @@
 struct exec;
 struct exec_pool;
 
-#define EXEC_FOREVER UINT64_MAX /* for drain_ms: until the pipes close or the deadline passes */
-#define EXEC_STDIN_MAX_BYTES                                                                       \
-    (8 * 1024 * 1024)         /* queued input of one command; two of gRPC's largest messages */
-#define EXEC_CHUNK_BYTES 4096 /* default piece of streamed output */
-#define EXEC_KILL_DRAIN_MS                                                                         \
-    1000                     /* after a kill the pipes should close at once; then we stop waiting */
-#define EXEC_QUEUE_MAX 16384 /* commands waiting for their turn; then ERR_BUSY */
+/* clang-format off */
+#define EXEC_FOREVER         UINT64_MAX        /* for drain_ms: until the pipes close or the deadline passes */
+#define EXEC_RUNNING_MAX     1024              /* commands at once when the pool is not told */
+#define EXEC_QUEUE_MAX       16384             /* commands waiting for their turn; then ERR_BUSY */
+#define EXEC_STDIN_MAX_BYTES (8 * 1024 * 1024) /* queued input of one command: two of gRPC's largest messages */
+#define EXEC_ARGS_MAX_BYTES  (8 * 1024 * 1024) /* copied arguments and variables; exec itself takes 2 MiB */
+#define EXEC_CHUNK_BYTES     4096              /* default piece of streamed output */
+#define EXEC_KILL_DRAIN_MS   1000              /* after a kill the pipes close at once; then we stop waiting */
+/* clang-format on */
 
 enum exec_mode {
     EXEC_CAPTURE, /* stdout and stderr kept apart; stdin is /dev/null */
@@ -47,14 +49,14 @@ struct exec_var {
 struct exec_spec {
     enum exec_mode mode;
     char *const *argv;
-    const struct exec_var
-        *vars; /* over the pool's environment; a repeated key: the last one wins */
+    /* Over the pool's environment; of a repeated key the last one wins. */
+    const struct exec_var *vars;
     size_t var_count;
     const char *cwd;      /* as text; NULL: ours */
-    int cwd_fd;           /* wins over cwd; borrowed (duplicated); -1: none. 0 counts as none too */
+    int cwd_fd;           /* wins over cwd; duplicated. 0 and -1: none */
     uint64_t deadline_ms; /* 0: none. Counts from the spawn, not from exec_start */
-    uint64_t
-        drain_ms; /* how long after the exit a pipe may stay open (held by a background process) */
+    /* How long after the exit a pipe may stay open, held by a background process. */
+    uint64_t drain_ms;
     size_t out_max, err_max; /* ceilings of captured output */
     size_t both_max;         /* and of the two together; 0: no such ceiling */
     size_t chunk_max;        /* largest piece given to on_output; 0: EXEC_CHUNK_BYTES */
@@ -62,19 +64,19 @@ struct exec_spec {
 };
 
 struct exec_result {
-    struct spawn_fail
-        fail;   /* step is not SPAWN_STEP_NONE: it never ran, nothing else below counts */
+    /* When step is not SPAWN_STEP_NONE it never ran, and nothing below counts but is_canceled. */
+    struct spawn_fail fail;
     int code;   /* exit status 0..255; 0 when a signal ended it */
     int signal; /* the signal that ended it, or 0 */
-    bool
-        is_timed_out; /* the deadline ended it (or its background processes, which held the pipes) */
-    bool
-        is_canceled; /* exec_cancel, or shutdown; with fail.step CLONE and ECANCELED when it never ran */
-    bool has_open_pipes;           /* drain_ms passed while a background process held a pipe */
-    bool is_out_cut, is_err_cut;   /* the ceiling was reached and bytes were dropped */
+    /* The deadline ended it, or the background processes that held its pipes. */
+    bool is_timed_out;
+    bool is_canceled;    /* by exec_cancel; or it was still queued at shutdown */
+    bool has_open_pipes; /* drain_ms passed while somebody held a pipe */
+    /* The ceiling was reached and bytes were dropped. */
+    bool is_out_cut, is_err_cut;
     uint64_t out_bytes, err_bytes; /* produced, kept or not */
-    struct buf out, err; /* captured; freed after on_exit unless it takes them with buf_move */
-    uint64_t ran_ms;     /* from spawn to exit, in the loop's clock */
+    struct buf out, err;           /* captured; freed after on_exit unless taken with buf_move */
+    uint64_t ran_ms;               /* from spawn to exit, by the loop's clock */
 };
 
 struct exec_ops {
@@ -86,52 +88,56 @@ struct exec_ops {
 };
 
 struct exec_pool_spec {
-    unsigned running_max;      /* commands at once; more wait in order. 0: 1024 */
-    char *const *environ;      /* what children get; read once */
-    const char *const *hidden; /* NULL-terminated names that children never get; may be NULL */
+    unsigned running_max;      /* commands at once; more wait in order. 0: EXEC_RUNNING_MAX */
+    char *const *environ;      /* what commands get; copied. Its PATH finds programs */
+    const char *const *hidden; /* names they never get, NULL-terminated; or NULL */
 };
 
+/* Also makes this process a subreaper (unless it is PID 1) and ignores SIGPIPE in it. */
 int exec_pool_new(struct ev_loop *loop, struct ev_children *children,
                   const struct exec_pool_spec *spec, struct exec_pool **ret, struct err *e);
-/* Everything must have ended (exec_kill_all, then its callback). Detached leftovers are killed here. */
+/* All commands must have ended: exec_kill_all first, then this after its callback. */
 void exec_pool_free(struct exec_pool *pool);
 unsigned exec_running(const struct exec_pool *pool);
 unsigned exec_queued(const struct exec_pool *pool);
 
-/* -1: ERR_BUSY (queue full), ERR_LIMIT (environment too large), ERR_INVALID (a variable's name is empty or has
- * '=' or NUL, a NUL in a value); no callback follows then. */
+/* -1 and no callback: ERR_BUSY (queue full), ERR_UNAVAILABLE (shutting down), ERR_LIMIT (arguments and variables
+ * too large), ERR_INVALID (no program; a name that is empty or holds '=' or NUL; a NUL in a value). */
 int exec_start(struct exec_pool *pool, const struct exec_spec *spec, const struct exec_ops *ops,
                void *ctx, struct exec **ret, struct err *e);
 
-/* Stops and resumes on_output; while paused the command blocks once its pipe is full. Nestless: a flag. */
+/* Stops and resumes on_output; while paused the command blocks once its pipe is full. A flag, not a count. */
 void exec_pause(struct exec *x);
 void exec_resume(struct exec *x);
 
-typedef void (*exec_write_fn)(void *ctx, const struct err *e); /* e is NULL when all was written */
+/* e is NULL when all was written. */
+typedef void (*exec_write_fn)(void *ctx, const struct err *e);
 
-/* Input for the command, copied and written in order; done(ctx) runs once, later: when the last byte is in the
- * pipe, or with ERR_CLOSED (stdin was closed, the reader is gone, the command ended). -1, and no done: ERR_LIMIT
- * (more than EXEC_STDIN_MAX_BYTES waiting), ERR_CLOSED (closed already), ERR_UNSUPPORTED (no stdin here). */
+/* Input for the command, copied and written in order. done(ctx) runs once, later: when the last byte is in the
+ * pipe, or with ERR_CLOSED (the reader is gone, the terminal was closed, the command ended). -1, and no done:
+ * ERR_LIMIT (more than EXEC_STDIN_MAX_BYTES waiting), ERR_CLOSED (closed already), ERR_UNSUPPORTED (no stdin in
+ * this mode). */
 int exec_write(struct exec *x, struct span bytes, exec_write_fn done, void *ctx, struct err *e);
-/* The caller of these writes is gone: bytes not yet in the pipe are dropped, done is not called any more. */
+/* Whoever wrote with this ctx is gone: bytes not yet in the pipe are dropped, done is not called. */
 void exec_write_forget(struct exec *x, void *ctx);
-/* After what is queued: end of file. On a terminal the master is closed at once, which hangs it up.
- * -1 and ERR_CLOSED when it is closed already, ERR_UNSUPPORTED where there is no stdin. */
+/* End of file after what is queued. On a terminal the master is closed at once, which hangs it up.
+ * -1: ERR_CLOSED when it is closed already, ERR_UNSUPPORTED where there is no stdin. */
 int exec_close_stdin(struct exec *x, struct err *e);
 
-/* To the process group, or the process when it has none; success when it has ended. */
+/* To the process group, or to the process when there is none. Nothing happens when it has ended. */
 void exec_signal(struct exec *x, int sig);
-/* ERR_CONFLICT: no terminal, or it is closed or the command has ended. */
+/* ERR_CONFLICT: no terminal, or it is closed, or the command has ended. */
 int exec_resize(struct exec *x, uint16_t cols, uint16_t rows, struct err *e);
 
-/* Kills the whole tree, descendants in other sessions included. on_exit follows, with is_canceled. Not inside
+/* Kills the whole tree, descendants in other sessions included. on_exit follows, with is_canceled; not inside
  * this call. */
 void exec_cancel(struct exec *x);
-/* No callback runs any more; the command goes on to its end or deadline. The handle is gone for the caller. */
+/* No callback runs any more; the command goes on to its end or deadline. The caller's handle is gone. */
 void exec_detach(struct exec *x);
 
-/* Shutdown: nothing starts any more, queued commands end canceled, running ones get SIGTERM, after grace_ms
- * their trees are killed. done(ctx) runs once, later, when none is left. */
+/* Shutdown: nothing starts any more, queued commands end canceled, running ones get SIGTERM; after grace_ms
+ * their trees are killed, and what else descends from this process. Each on_exit tells how its command really
+ * ended. done(ctx) runs once, later, when none is left. */
 void exec_kill_all(struct exec_pool *pool, uint64_t grace_ms, ev_fn done, void *ctx);
 
 #endif

@@ -221,7 +221,7 @@ static void test_a_fork_storm_is_caught(void **state)
 
 static void test_the_rest_goes_at_shutdown(void **state)
 {
-    struct command c = start("setsid -f sleep 60 >/dev/null 2>&1; echo");
+    struct command c = start("setsid -f sleep 60 >/dev/null 2>&1; sleep 0.05; echo");
     struct tree_report report = { 0 };
 
     (void)state;
