@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #undef alloca
-#pragma GCC poison alloca strcpy strcat strncpy strncat sprintf vsprintf strtok atoi atol atoll strtol
-#pragma GCC poison gets system popen localtime gmtime ctime asctime
+#pragma GCC poison alloca strcpy strcat strncpy strncat sprintf vsprintf strtok atoi atol atoll
+#pragma GCC poison strtol gets system popen localtime gmtime ctime asctime
 
 #endif

@@ -17,10 +17,10 @@ struct span {
 };
 
 struct buf {
-    uint8_t *p;  /* NULL until the first byte; use buf_cstr() for a string that is never NULL */
-    size_t n;    /* bytes held, without the terminator */
-    size_t cap;  /* bytes allocated, terminator included */
-    size_t max;  /* the ceiling for n */
+    uint8_t *p; /* NULL until the first byte; use buf_cstr() for a string that is never NULL */
+    size_t n;   /* bytes held, without the terminator */
+    size_t cap; /* bytes allocated, terminator included */
+    size_t max; /* the ceiling for n */
 };
 
 /* clang-format off */
@@ -73,8 +73,8 @@ const char *buf_cstr(const struct buf *b);
 void buf_consume(struct buf *b, size_t n);
 /* Drops what is behind the first n bytes. */
 void buf_truncate(struct buf *b, size_t n);
-void buf_clear(struct buf *b);    /* keeps the block */
-void buf_done(struct buf *b);     /* frees it; the buf may be used again */
+void buf_clear(struct buf *b); /* keeps the block */
+void buf_done(struct buf *b);  /* frees it; the buf may be used again */
 /* Moves the content out: *to takes the block, *from is empty with the same ceiling. */
 void buf_move(struct buf *to, struct buf *from);
 

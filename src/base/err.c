@@ -89,7 +89,8 @@ static void mark_cut(char *text, size_t size, int wanted)
 
 static void put(struct err *e, enum err_code code, int sys, const char *fmt, va_list ap)
 {
-    const char *cause = sys ? strerrordesc_np(sys) : NULL; /* not strerror: that one follows the locale */
+    const char *cause =
+        sys ? strerrordesc_np(sys) : NULL; /* not strerror: that one follows the locale */
     int n;
 
     e->code = code;

@@ -33,7 +33,7 @@ enum err_code {
 };
 
 struct err {
-    enum err_code code; /* programs branch on this; err_map() turns it into every protocol's number */
+    enum err_code code; /* programs branch on this; err_map() has every protocol's number */
     int sys;            /* errno at the moment of failure, or 0 */
     char msg[480];      /* what failed, where, why; a cut ends in "..." */
     char hint[160];     /* what the user can do next, or "" */

@@ -139,11 +139,15 @@ static inline bool put_text(struct sink *s, const struct json *v, unsigned flags
     if (!(v->flags & JSON_FLAG_PLAIN) || flags & JSON_HTML_SAFE)
         return put_string(s, span_of(v->u.text, n), flags);
     if ((size_t)(s->end - s->p) >= n + 2 + JSON_PAD_BYTES) {
-        *s->p = '"';
-        for (size_t i = 0; i < n; i += 16)
-            memcpy(s->p + 1 + i, v->u.text + i, 16);
-        s->p[1 + n] = '"';
-        s->p += n + 2;
+        const uint8_t *from = v->u.text;
+        uint8_t *to = s->p; /* a local: stores through s->p would make the compiler load it again */
+
+        *to++ = '"';
+        memcpy(to, from, 16);
+        for (size_t i = 16; i < n; i += 16)
+            memcpy(to + i, from + i, 16);
+        to[n] = '"';
+        s->p = to + n + 1;
         return true;
     }
     return put_byte(s, '"') && put_run(s, v->u.text, n) && put_byte(s, '"');

@@ -6,8 +6,9 @@
 #include <errno.h>
 #include <math.h>
 
-#define LOG_LINE_MAX_BYTES (16 * 1024) /* then the line loses the values that do not fit, never its end */
-#define LOG_LINE_END_BYTES 2           /* "}" and the newline */
+#define LOG_LINE_MAX_BYTES                                                                         \
+    (16 * 1024)              /* then the line loses the values that do not fit, never its end */
+#define LOG_LINE_END_BYTES 2 /* "}" and the newline */
 
 static int log_fd = 2;
 static enum log_level log_min = LOG_INFO;
@@ -125,7 +126,8 @@ static int add_double(struct buf *out, double v, struct err *e)
     return buf_addf(out, e, "\"%s\"", isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
 }
 
-static int add_value(struct buf *out, enum log_format format, const struct log_kv *kv, struct err *e)
+static int add_value(struct buf *out, enum log_format format, const struct log_kv *kv,
+                     struct err *e)
 {
     switch (kv->kind) {
     case LOG_KIND_I64:
@@ -157,7 +159,8 @@ static void add_pair(struct buf *out, enum log_format format, const struct log_k
         buf_truncate(out, before);
 }
 
-void log_format(struct buf *out, enum log_format format, enum log_level level, const char *event, const struct log_kv *kv, size_t n)
+void log_format(struct buf *out, enum log_format format, enum log_level level, const char *event,
+                const struct log_kv *kv, size_t n)
 {
     char text[TIME_TEXT_BYTES];
     struct timespec now;
@@ -165,8 +168,10 @@ void log_format(struct buf *out, enum log_format format, enum log_level level, c
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
     (void)time_rfc3339(text, now, true);
-    (void)buf_addf(out, &e, format == LOG_JSON ? "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"" : "ts=%s level=%s event=%s", text,
-                   level_names[level], event);
+    (void)buf_addf(out, &e,
+                   format == LOG_JSON ? "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
+                                      : "ts=%s level=%s event=%s",
+                   text, level_names[level], event);
     for (size_t i = 0; i < n; i++)
         add_pair(out, format, &kv[i]);
     (void)buf_add(out, format == LOG_JSON ? SPAN("}\n") : SPAN("\n"), &e);

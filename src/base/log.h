@@ -19,7 +19,15 @@
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
 enum log_format { LOG_TEXT, LOG_JSON };
 
-enum log_kind { LOG_KIND_I64, LOG_KIND_U64, LOG_KIND_DOUBLE, LOG_KIND_BOOL, LOG_KIND_STR, LOG_KIND_SPAN, LOG_KIND_ERR };
+enum log_kind {
+    LOG_KIND_I64,
+    LOG_KIND_U64,
+    LOG_KIND_DOUBLE,
+    LOG_KIND_BOOL,
+    LOG_KIND_STR,
+    LOG_KIND_SPAN,
+    LOG_KIND_ERR
+};
 
 struct log_kv {
     const char *key;
@@ -40,7 +48,8 @@ enum log_level log_level(void);
 void log_set_level(enum log_level level);
 bool log_level_parse(const char *name, enum log_level *ret);
 /* Formats without writing: what log_event would write, newline included. */
-void log_format(struct buf *out, enum log_format format, enum log_level level, const char *event, const struct log_kv *kv, size_t n);
+void log_format(struct buf *out, enum log_format format, enum log_level level, const char *event,
+                const struct log_kv *kv, size_t n);
 void log_event(enum log_level level, const char *event, const struct log_kv *kv, size_t n);
 
 struct log_kv log_kv_i(const char *key, int64_t v);

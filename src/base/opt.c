@@ -5,7 +5,8 @@
 #define HELP_FLAG_COLUMNS 34
 
 /* "--x", "-x" and "--no-x" name the row "--x". A single letter is never taken for a long flag. */
-static const struct opt *find(const struct opt_program *prog, struct span name, bool *ret_is_negated)
+static const struct opt *find(const struct opt_program *prog, struct span name,
+                              bool *ret_is_negated)
 {
     *ret_is_negated = false;
     if (span_starts(name, "--"))
@@ -35,17 +36,22 @@ static int bad(struct err *e, const char *source, const char *text, const char *
     return err_set(e, ERR_USAGE, "%s: '%s' is not %s", source, text, want);
 }
 
-static int check_range(const struct opt *o, const char *source, const char *text, uint64_t v, struct err *e)
+static int check_range(const struct opt *o, const char *source, const char *text, uint64_t v,
+                       struct err *e)
 {
     uint64_t max = o->max ? o->max : UINT64_MAX;
 
     if (v >= o->min && v <= max)
         return 0;
-    return err_set(e, ERR_USAGE, "%s: '%s' is out of range: %llu to %llu%s", source, text, (unsigned long long)o->min,
-                   (unsigned long long)max, o->kind == OPT_MS ? " ms" : o->kind == OPT_BYTES ? " bytes" : "");
+    return err_set(e, ERR_USAGE, "%s: '%s' is out of range: %llu to %llu%s", source, text,
+                   (unsigned long long)o->min, (unsigned long long)max,
+                   o->kind == OPT_MS      ? " ms"
+                   : o->kind == OPT_BYTES ? " bytes"
+                                          : "");
 }
 
-static int store(const struct opt *o, void *into, const char *source, const char *text, struct err *e)
+static int store(const struct opt *o, void *into, const char *source, const char *text,
+                 struct err *e)
 {
     char *field = (char *)into + o->offset;
     struct span s = span_cstr(text);
@@ -119,7 +125,8 @@ static int defaults_and_env(const struct opt_program *prog, void *into, struct e
     return 0;
 }
 
-static int one_flag(const struct opt_program *prog, char **argv, int *at, int argc, void *into, bool *seen, struct err *e)
+static int one_flag(const struct opt_program *prog, char **argv, int *at, int argc, void *into,
+                    bool *seen, struct err *e)
 {
     struct span arg = span_cstr(argv[*at]);
     size_t eq = span_find(arg, '=');
@@ -139,14 +146,16 @@ static int one_flag(const struct opt_program *prog, char **argv, int *at, int ar
         value = is_negated ? "false" : "true";
     if (!value) {
         if (*at + 1 >= argc)
-            return err_set(e, ERR_USAGE, "%s needs a value (%s)", o->flag, o->arg ? o->arg : "VALUE");
+            return err_set(e, ERR_USAGE, "%s needs a value (%s)", o->flag,
+                           o->arg ? o->arg : "VALUE");
         value = argv[++*at];
     }
     begin_list(prog, o, into, seen);
     return store(o, into, o->flag, value, e);
 }
 
-int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into, int *ret_rest, struct err *e)
+int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into, int *ret_rest,
+              struct err *e)
 {
     OWN_MEM bool *seen = own_array(prog->opt_count, sizeof *seen);
     int at;
@@ -186,7 +195,8 @@ bool opt_was_given(const struct opt_program *prog, int argc, char **argv, const 
 
     if (!want)
         return false;
-    for (int at = 1; at < argc && argv[at][0] == '-' && argv[at][1] && strcmp(argv[at], "--") != 0; at++) {
+    for (int at = 1; at < argc && argv[at][0] == '-' && argv[at][1] && strcmp(argv[at], "--") != 0;
+         at++) {
         struct span arg = span_cstr(argv[at]);
         size_t eq = span_find(arg, '=');
         const struct opt *o = find(prog, span_slice(arg, 0, eq), &is_negated);
@@ -204,7 +214,10 @@ static void help_row(const struct opt *o, struct buf *out)
     OWN(buf_done) struct buf left = BUF_INIT(256);
     struct err e;
 
-    (void)buf_addf(&left, &e, "  %s%s%s", o->flag, o->kind == OPT_BOOL ? "" : " ", o->kind == OPT_BOOL ? "" : o->arg ? o->arg : "N");
+    (void)buf_addf(&left, &e, "  %s%s%s", o->flag, o->kind == OPT_BOOL ? "" : " ",
+                   o->kind == OPT_BOOL ? ""
+                   : o->arg            ? o->arg
+                                       : "N");
     if (left.n >= HELP_FLAG_COLUMNS)
         (void)buf_addf(out, &e, "%s\n%*s", buf_cstr(&left), HELP_FLAG_COLUMNS, "");
     else
@@ -219,7 +232,8 @@ void opt_help(const struct opt_program *prog, struct buf *out)
 {
     struct err e;
 
-    (void)buf_addf(out, &e, "%s\n\nUsage: %s %s\n\nOptions:\n", prog->example, prog->name, prog->usage);
+    (void)buf_addf(out, &e, "%s\n\nUsage: %s %s\n\nOptions:\n", prog->example, prog->name,
+                   prog->usage);
     for (size_t i = 0; i < prog->opt_count; i++)
         if (prog->opts[i].help)
             help_row(&prog->opts[i], out);

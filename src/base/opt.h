@@ -30,8 +30,8 @@ struct opt_list {
 };
 
 struct opt {
-    const char *flag;  /* "--listen"; an alias is a row of its own with the same offset and no help */
-    const char *env;   /* or NULL */
+    const char *flag; /* "--listen"; an alias is another row with the same offset and no help */
+    const char *env;  /* or NULL */
     enum opt_kind kind;
     size_t offset;     /* of the field in the program's option struct */
     const char *text;  /* default as text, parsed like a given value; NULL leaves the field zero */
@@ -46,12 +46,13 @@ struct opt_program {
     const char *example; /* the commonest call, shown first */
     const struct opt *opts;
     size_t opt_count;
-    const char *epilog;  /* shown last, or NULL */
+    const char *epilog; /* shown last, or NULL */
 };
 
 /* Fills the struct at `into`. *ret_rest is the index of the first argument that is not an option ("--" is
  * skipped). -1 with ERR_USAGE naming the argument (or the variable) that is wrong. */
-int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into, int *ret_rest, struct err *e);
+int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into, int *ret_rest,
+              struct err *e);
 /* True when the flag or its variable was given, rather than its default taken; only after opt_parse. */
 bool opt_was_given(const struct opt_program *prog, int argc, char **argv, const char *flag);
 void opt_help(const struct opt_program *prog, struct buf *out);

@@ -138,7 +138,8 @@ bool str_bytes(struct span s, uint64_t max, uint64_t *ret)
             return false;
         }
         unit = span_skip(unit, 1);
-        if (shift && !(unit.n == 0 || span_is_nocase(unit, "b") || span_is_nocase(unit, "ib") || span_is_nocase(unit, "i")))
+        if (shift && !(unit.n == 0 || span_is_nocase(unit, "b") || span_is_nocase(unit, "ib") ||
+                       span_is_nocase(unit, "i")))
             return false;
         if (!shift && unit.n)
             return false;
@@ -337,7 +338,10 @@ size_t str_utf8_partial_tail(struct span s)
 
         if ((tail.p[0] & 0xc0) == 0x80)
             continue;
-        return str_utf8_len(tail, &need) == 0 && need == tail.n && tail.p[0] >= 0xc2 && tail.p[0] <= 0xf4 ? back : 0;
+        return str_utf8_len(tail, &need) == 0 && need == tail.n && tail.p[0] >= 0xc2 &&
+                       tail.p[0] <= 0xf4
+                   ? back
+                   : 0;
     }
     return 0;
 }

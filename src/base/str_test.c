@@ -148,8 +148,7 @@ static void test_percent(void **state)
     EACH(r, encodes)
     {
         OWN(buf_done)
-        struct buf out = BUF_INIT(100),
-                   tight = BUF_INIT(strlen(r->coded) - (r->plain.n > 0));
+        struct buf out = BUF_INIT(100), tight = BUF_INIT(strlen(r->coded) - (r->plain.n > 0));
 
         assert_int_equal(str_percent_encode(r->plain, r->safe, &out, &e), 0);
         assert_string_equal(buf_cstr(&out), r->coded);

@@ -35,8 +35,9 @@ const char *time_http(char text[TIME_TEXT_BYTES], time_t t)
     struct tm tm;
 
     (void)gmtime_r(&t, &tm); /* not strftime's %a and %b: those follow the locale */
-    (void)snprintf(text, TIME_TEXT_BYTES, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT", days + 3 * tm.tm_wday,
-                   tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+    (void)snprintf(text, TIME_TEXT_BYTES, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+                   days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
+                   tm.tm_hour, tm.tm_min, tm.tm_sec);
     return text;
 }
 

@@ -1,0 +1,113 @@
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+static int file_with(const char *text)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    struct err e;
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_all(fd, span_cstr(text), &e), 0);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    return fd;
+}
+
+static void test_read_exact(void **state)
+{
+    OWN_FD int fd = file_with("12345678");
+    char got[9] = "";
+    struct err e;
+
+    assert_int_equal(fd_read_exact(fd, got, 0, &e), 0);
+    assert_int_equal(fd_read_exact(fd, got, 5, &e), 0);
+    assert_string_equal(got, "12345");
+    assert_int_equal(fd_read_exact(fd, got, 4, &e), -1);
+    assert_int_equal(e.code, ERR_CLOSED);
+    assert_string_equal(e.msg, "end of file with 1 bytes still to come");
+}
+
+/* A file of exactly the ceiling is read; one byte more is ERR_LIMIT. */
+static void test_read_all(void **state)
+{
+    for (size_t max = 0; max < 12; max++) {
+        OWN_FD int fd = file_with("12345678");
+        OWN(buf_done) struct buf out = BUF_INIT(max);
+        struct err e;
+
+        assert_int_equal(fd_read_all(fd, &out, &e), max < 8 ? -1 : 0);
+        if (max < 8)
+            assert_int_equal(e.code, ERR_LIMIT);
+        else
+            assert_string_equal(buf_cstr(&out), "12345678");
+    }
+}
+
+static void test_read_file(void **state)
+{
+    OWN(buf_done) struct buf out = BUF_INIT(64), tight = BUF_INIT(2);
+    char path[64];
+    OWN_FD int fd = file_with("content");
+    struct err e;
+
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    assert_int_equal(fd_read_file(path, &out, &e), 0);
+    assert_string_equal(buf_cstr(&out), "content");
+    assert_int_equal(fd_read_file(path, &tight, &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_non_null(strstr(e.msg, path));
+    assert_int_equal(fd_read_file("/nowhere/at/all", &out, &e), -1);
+    assert_string_equal(e.msg, "cannot open '/nowhere/at/all': No such file or directory");
+}
+
+static void test_bad_descriptor(void **state)
+{
+    OWN(buf_done) struct buf out = BUF_INIT(64);
+    char byte;
+    struct err e;
+
+    assert_int_equal(fd_write_all(-1, SPAN("x"), &e), -1);
+    assert_int_equal(e.sys, EBADF);
+    assert_int_equal(fd_write_all(-1, SPAN_NONE, &e), 0);
+    assert_int_equal(fd_read_exact(-1, &byte, 1, &e), -1);
+    assert_int_equal(fd_read_all(-1, &out, &e), -1);
+    assert_int_equal(fd_set_nonblock(-1, &e), -1);
+    assert_int_equal(e.sys, EBADF);
+}
+
+static void test_own(void **state)
+{
+    int fd = file_with("x"), kept = take_fd(&fd);
+    char *p = own_strdup("text"), *moved = take_ptr(&p);
+    struct err e;
+
+    assert_int_equal(fd, -1);
+    assert_null(p);
+    assert_string_equal(moved, "text");
+    own_mem_free(&moved);
+    assert_null(moved);
+    assert_int_equal(fd_set_nonblock(kept, &e), 0);
+    assert_true(fcntl(kept, F_GETFL) & O_NONBLOCK);
+    errno = EXDEV;
+    own_fd_close(&kept);
+    own_fd_close(&kept);
+    assert_int_equal(errno, EXDEV); /* a cleanup never hides the failure that led to it */
+    assert_int_equal(kept, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest list[] = { cmocka_unit_test(test_read_exact),
+                                       cmocka_unit_test(test_read_all),
+                                       cmocka_unit_test(test_read_file),
+                                       cmocka_unit_test(test_bad_descriptor),
+                                       cmocka_unit_test(test_own) };
+
+    return cmocka_run_group_tests(list, NULL, NULL);
+}
