@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -420,6 +420,52 @@ static void cleaning(void **state)
     }
 }
 
+/* --- as a user who may not look everywhere: in a child --- */
+
+#define CHECK(ok)                                                                                  \
+    do {                                                                                           \
+        if (!(ok)) {                                                                               \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #ok);                               \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static int behind_closed_doors(void)
+{
+    OWN(path_root_close) struct path_root root = PATH_ROOT_NONE;
+    OWN(path_at_done) struct path_at at = PATH_AT_NONE;
+    OWN(path_at_done) struct path_at up = PATH_AT_NONE;
+    struct err e = { 0 };
+
+    CHECK(mkdirat(tree.fd, "app/closed", 0700) == 0);
+    CHECK(chmod(tree.path, 0755) == 0);
+    CHECK(fchmodat(tree.fd, "app/closed", geteuid() == 0 ? 0700 : 0, 0) == 0);
+    if (geteuid() == 0)
+        CHECK(setresuid(65534, 65534, 65534) == 0);
+    CHECK(path_root_open(&root, scratch_path(&tree, "app"), &e) == 0);
+    CHECK(path_resolve(&root, PATH_PYTHON, SPAN("closed/x/y"), 0, &at, &e) == 0);
+    CHECK(!at.exists && at.sys == EACCES && strcmp(at.rel, "closed/x/y") == 0);
+    CHECK(path_resolve(&root, PATH_SANDBOXD, SPAN("closed/x/y"), 0, &up, &e) < 0);
+    CHECK(e.sys == EACCES && !path_is_escape(&e));
+    /* Its parent cannot be reached from it, only by name. */
+    CHECK(path_resolve(&root, PATH_PYTHON, SPAN("closed/../f.txt"), 0, &up, &e) == 0);
+    CHECK(up.exists && strcmp(up.rel, "f.txt") == 0);
+    CHECK(path_resolve(&root, PATH_PYTHON, SPAN("closed/../../out"), 0, &up, &e) < 0);
+    CHECK(path_is_escape(&e));
+    return 0;
+}
+
+static void unreadable_directories(void **state)
+{
+    pid_t pid = fork();
+    int status = 1;
+
+    if (pid == 0)
+        _exit(behind_closed_doors());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 /* --- races --- */
 
 struct swapper {
@@ -500,6 +546,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(last_link_can_be_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(opening, setup, teardown),
         cmocka_unit_test(cleaning),
+        cmocka_unit_test_setup_teardown(unreadable_directories, setup, teardown),
         cmocka_unit_test_setup_teardown(swapped_directories_never_lead_out, setup, teardown),
     };
 
