@@ -11,72 +11,9 @@
 #define JSON_PAD_BYTES 32
 
 #if defined(__SSE2__) && !defined(JSON_NO_SSE2)
-#define JSON_SCAN_STEP 16
-#include <emmintrin.h>
-
-/* One bit per byte of the next 16 that a string cannot take as it is: quote, backslash, control,
- * non-ASCII. */
-static inline unsigned json_scan_special(const uint8_t *p)
-{
-    __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
-    __m128i quote = _mm_cmpeq_epi8(x, _mm_set1_epi8('"'));
-    __m128i slash = _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'));
-    __m128i low = _mm_cmplt_epi8(
-        x, _mm_set1_epi8(0x20)); /* signed: control characters and all of 0x80-0xff */
-
-    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), low));
-}
-
-static inline unsigned json_scan_nonblank(const uint8_t *p)
-{
-    __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
-
-    return 0xffff ^ (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')));
-}
-
-static inline size_t json_scan_index(unsigned mask)
-{
-    return (size_t)__builtin_ctz(mask);
-}
+#include "base/json_scan_sse2.h"
 #else
-#define JSON_SCAN_STEP 8
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "json_scan_index takes the lowest set bit for the first byte"
-#endif
-
-#define JSON_ONES  0x0101010101010101u
-#define JSON_HIGHS 0x8080808080808080u
-
-/* The high bit of each byte that is zero. A borrow can mark a byte above a true hit, never one
- * below it, and only the lowest mark is used. */
-static inline uint64_t json_scan_zero(uint64_t x)
-{
-    return (x - JSON_ONES) & ~x & JSON_HIGHS;
-}
-
-static inline uint64_t json_scan_special(const uint8_t *p)
-{
-    uint64_t x;
-
-    memcpy(&x, p, sizeof x);
-    return json_scan_zero(x ^ JSON_ONES * '"') | json_scan_zero(x ^ JSON_ONES * '\\') |
-           ((x - JSON_ONES * 0x20) & ~x & JSON_HIGHS) | (x & JSON_HIGHS);
-}
-
-static inline uint64_t json_scan_nonblank(const uint8_t *p)
-{
-    uint64_t x;
-
-    memcpy(&x, p, sizeof x);
-    x ^= JSON_ONES * ' ';
-    return (((x & ~JSON_HIGHS) + ~JSON_HIGHS) | x) &
-           JSON_HIGHS; /* exact: no carry leaves its byte */
-}
-
-static inline size_t json_scan_index(uint64_t mask)
-{
-    return (size_t)__builtin_ctzll(mask) / 8;
-}
+#include "base/json_scan_words.h"
 #endif
 
 /* Padded. The first byte from p on that a string cannot take as it is. */
