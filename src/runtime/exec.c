@@ -1,0 +1,497 @@
+#include "runtime/exec_inside.h"
+
+#include "base/log.h"
+#include "runtime/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define SPAWN_THREADS                                                                              \
+    2                  /* more only wait for the same processors: measured, see the style page, 8 */
+#define KILL_THREADS 2 /* one tree that will not die must not keep another from its deadline */
+/* Most commands end sooner: their pipes are then read once and never watched. */
+#define LAZY_MS 2
+
+static void start_kill(struct exec *x);
+static void start_next(struct exec_pool *pool);
+static void stop_if_empty(struct exec_pool *pool);
+
+static void list_add(struct exec_list *l, struct exec *x)
+{
+    x->list = l;
+    x->next = NULL;
+    x->prev = l->tail;
+    if (l->tail)
+        l->tail->next = x;
+    else
+        l->head = x;
+    l->tail = x;
+    l->n++;
+}
+
+static void list_remove(struct exec *x)
+{
+    struct exec_list *l = take_ptr(&x->list);
+
+    if (!l)
+        return;
+    if (x->prev)
+        x->prev->next = x->next;
+    else
+        l->head = x->next;
+    if (x->next)
+        x->next->prev = x->prev;
+    else
+        l->tail = x->prev;
+    l->n--;
+}
+
+static void exec_free(void *ctx)
+{
+    struct exec *x = ctx;
+
+    if (x->in_task.is_queued ||
+        x->task.is_queued) { /* taken back, but the loop has yet to pass over it */
+        ev_free_later(x->pool->loop, x, exec_free);
+        return;
+    }
+    exec_launch_done(&x->launch);
+    buf_done(&x->out[0].kept);
+    buf_done(&x->out[1].kept);
+    buf_done(&x->result.out);
+    buf_done(&x->result.err);
+    free(x->others);
+    free(x);
+}
+
+/* The only way out of a command: ended, failed, killed and canceled all come here, once. */
+static void finish(struct exec *x)
+{
+    struct exec_pool *pool = x->pool;
+    struct exec_result *r = &x->result;
+
+    assert(x->state != EXEC_FINISHED && !x->is_killing);
+    x->state = EXEC_FINISHED;
+    ev_timer_stop(pool->loop, &x->deadline);
+    ev_timer_stop(pool->loop, &x->timer);
+    exec_in_close(x);
+    for (size_t i = 0; i < 2; i++)
+        exec_out_close(x, i);
+    list_remove(x);
+    start_next(pool);
+    r->out_bytes = x->out[0].total;
+    r->err_bytes = x->out[1].total;
+    r->is_out_cut = x->out[0].is_cut;
+    r->is_err_cut = x->out[1].is_cut;
+    buf_move(&r->out, &x->out[0].kept);
+    buf_move(&r->err, &x->out[1].kept);
+    if (x->ops)
+        x->ops->on_exit(x->ctx, r);
+    ev_free_later(pool->loop, x, exec_free); /* not now: our caller may still be on the stack */
+    pool->unfinished--;
+    stop_if_empty(pool);
+}
+
+void exec_settle(struct exec *x)
+{
+    if (x->state == EXEC_DRAINING && !x->is_killing && !exec_out_is_open(x))
+        finish(x);
+}
+
+static void on_drained(void *ctx)
+{
+    struct exec *x = ctx;
+
+    if (x->is_paused) { /* the reader is slow, not the pipe: its time begins when it reads again */
+        x->is_drain_due = true;
+        return;
+    }
+    x->result.has_open_pipes = true;
+    finish(x);
+}
+
+/* After a kill nothing should hold the pipes: whatever does, or cannot die, is not waited for. */
+static void on_kill_drained(void *ctx)
+{
+    struct exec *x = ctx;
+
+    if (x->state == EXEC_RUNNING) {
+        ev_child_forget(x->pool->children, &x->child);
+        x->result.signal = SIGKILL;
+    }
+    x->result.has_open_pipes = exec_out_is_open(x);
+    finish(x);
+}
+
+static void start_drain(struct exec *x)
+{
+    if (x->is_killing)
+        return; /* on_killed does */
+    if (x->is_killed)
+        ev_timer_start(x->pool->loop, &x->timer, EXEC_KILL_DRAIN_MS, on_kill_drained, x);
+    else if (exec_out_is_open(x) && x->drain_ms != EXEC_FOREVER)
+        ev_timer_start(x->pool->loop, &x->timer, x->drain_ms, on_drained, x);
+}
+
+static void on_child(void *ctx)
+{
+    struct exec *x = ctx;
+    int status = x->child.wait_status;
+
+    x->state = EXEC_DRAINING;
+    x->result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    x->result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    x->result.ran_ms = ev_now_ms(x->pool->loop) - x->started_ms;
+    ev_timer_stop(x->pool->loop, &x->timer);
+    exec_in_close(x);
+    for (size_t i = 0; i < 2; i++)
+        exec_out_read(x, i);
+    exec_out_open(
+        x); /* what is still open is held by a background process, or has more than we read */
+    start_drain(x);
+    exec_settle(x);
+}
+
+static void on_lazy(void *ctx)
+{
+    exec_out_open(ctx);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct exec *x = ctx;
+
+    x->result.is_timed_out = true;
+    start_kill(x);
+}
+
+static void on_spawned(void *ctx)
+{
+    struct exec *x = ctx;
+    struct exec_pool *pool = x->pool;
+    struct exec_launch *l = &x->launch;
+
+    x->out[0].fd = take_fd(&l->out_fd);
+    x->out[1].fd = take_fd(&l->err_fd);
+    x->in_fd = take_fd(&l->in_fd);
+    if (x->spawn_work.is_canceled)
+        l->fail = (struct spawn_fail){ SPAWN_STEP_CLONE, ECANCELED };
+    if (l->fail.step != SPAWN_STEP_NONE) {
+        ev_child_spawn_end(pool->children);
+        x->result.fail = l->fail;
+        finish(x);
+        return;
+    }
+    x->pid = l->pid;
+    ev_child_watch(pool->children, &x->child, x->pid, on_child, x);
+    ev_child_spawn_end(pool->children);
+    exec_launch_done(l);
+    x->state = EXEC_RUNNING;
+    x->started_ms = ev_now_ms(pool->loop);
+    if (x->deadline_ms)
+        ev_timer_start(pool->loop, &x->deadline, x->deadline_ms, on_deadline, x);
+    if (x->mode == EXEC_STREAM || x->mode == EXEC_PTY)
+        exec_out_open(x);
+    else
+        ev_timer_start(pool->loop, &x->timer, LAZY_MS, on_lazy, x);
+    exec_in_begin(x);
+    if (x->result.is_canceled)
+        start_kill(x);
+    else if (pool->is_stopping)
+        exec_signal(x, SIGTERM);
+    if (x->ops && x->ops->on_started)
+        x->ops->on_started(x->ctx, x->pid);
+}
+
+static void launch(struct exec *x)
+{
+    x->state = EXEC_SPAWNING;
+    list_add(&x->pool->live, x);
+    ev_child_spawn_begin(x->pool->children);
+    ev_pool_submit(x->pool->spawners, &x->spawn_work, exec_launch_run, on_spawned, x);
+}
+
+static void start_next(struct exec_pool *pool)
+{
+    while (pool->queue.head && pool->live.n < pool->running_max) {
+        struct exec *x = pool->queue.head;
+
+        list_remove(x);
+        launch(x);
+    }
+}
+
+int exec_start(struct exec_pool *pool, const struct exec_spec *spec, const struct exec_ops *ops,
+               void *ctx, struct exec **ret, struct err *e)
+{
+    struct exec *x;
+
+    if (pool->is_stopping)
+        return err_set(e, ERR_UNAVAILABLE, "no command starts any more: shutting down");
+    if (pool->queue.n >= EXEC_QUEUE_MAX)
+        return err_set(e, ERR_BUSY, "%u commands run and %u wait", pool->live.n, pool->queue.n);
+    x = NEW(struct exec);
+    x->pool = pool;
+    x->mode = spec->mode;
+    x->ops = ops;
+    x->ctx = ctx;
+    x->deadline_ms = spec->deadline_ms;
+    x->drain_ms = spec->drain_ms;
+    x->both_max = spec->both_max;
+    x->chunk_max = spec->chunk_max ? spec->chunk_max : EXEC_CHUNK_BYTES;
+    x->cols = spec->cols;
+    x->rows = spec->rows;
+    x->in_fd = x->out[0].fd = x->out[1].fd = -1;
+    x->launch.out_fd = x->launch.err_fd = x->launch.in_fd = x->launch.cwd_fd = -1;
+    x->out[0].kept = (struct buf)BUF_INIT(spec->out_max);
+    x->out[1].kept = (struct buf)BUF_INIT(spec->err_max);
+    if (exec_launch_prepare(x, spec, e) < 0) {
+        exec_free(x);
+        return -1;
+    }
+    pool->unfinished++;
+    list_add(&pool->queue, x);
+    x->state = EXEC_QUEUED;
+    start_next(pool);
+    *ret = x;
+    return 0;
+}
+
+void exec_resume(struct exec *x)
+{
+    if (!x->is_paused)
+        return;
+    x->is_paused = false;
+    if (x->state == EXEC_RUNNING || x->state == EXEC_DRAINING)
+        exec_out_open(x);
+    if (x->is_drain_due) {
+        x->is_drain_due = false;
+        start_drain(x);
+    }
+}
+
+void exec_signal(struct exec *x, int sig)
+{
+    if (x->state != EXEC_RUNNING)
+        return;
+    if (kill(-x->pid, sig) < 0) /* not reaped, so the number is its own */
+        (void)kill(x->pid, sig);
+}
+
+int exec_resize(struct exec *x, uint16_t cols, uint16_t rows, struct err *e)
+{
+    struct winsize size = { .ws_col = cols, .ws_row = rows };
+
+    if (x->mode != EXEC_PTY)
+        return err_set(e, ERR_CONFLICT, "the process has no terminal");
+    if (x->state != EXEC_RUNNING || x->out[0].fd < 0)
+        return err_set(e, ERR_CONFLICT, "the terminal is closed");
+    return ioctl(x->out[0].fd, TIOCSWINSZ, &size) < 0 ? err_sys(e, "cannot resize the terminal")
+                                                      : 0;
+}
+
+/* What /proc shows for the other end of our descriptors. */
+static void note_links(struct exec *x)
+{
+    int fds[3] = { x->out[0].fd, x->out[1].fd, x->in_fd };
+    struct stat st;
+    int number = 0;
+
+    x->tree.link_count = 0;
+    for (size_t i = 0; i < LEN(fds); i++) {
+        char *link = x->links[x->tree.link_count];
+
+        if (fds[i] < 0)
+            continue;
+        if (x->mode == EXEC_PTY && ioctl(fds[i], TIOCGPTN, &number) == 0)
+            (void)snprintf(link, sizeof x->links[0], "/dev/pts/%d", number);
+        else if (x->mode != EXEC_PTY && fstat(fds[i], &st) == 0)
+            (void)snprintf(link, sizeof x->links[0], "pipe:[%lu]", (unsigned long)st.st_ino);
+        else
+            continue;
+        x->tree.links[x->tree.link_count++] = link;
+    }
+}
+
+static void note_others(struct exec *x)
+{
+    size_t n = 0;
+
+    free(x->others);
+    x->others = own_array(x->pool->live.n, sizeof *x->others);
+    for (struct exec *other = x->pool->live.head; other; other = other->next) {
+        if (other != x && other->state == EXEC_RUNNING)
+            x->others[n++] = other->pid;
+    }
+    x->tree.others = x->others;
+    x->tree.other_count = n;
+}
+
+static void on_killed(void *ctx)
+{
+    struct exec *x = ctx;
+
+    x->is_killing = false;
+    x->is_killed = true;
+    own_fd_close(&x->tree.main_fd);
+    if (x->report.left)
+        log_warn("exec.left", KV("pid", x->pid), KV("killed", x->report.killed),
+                 KV("left", x->report.left));
+    start_drain(x);
+    exec_settle(x);
+}
+
+static void run_kill(void *ctx)
+{
+    struct exec *x = ctx;
+
+    tree_kill(&x->tree, &x->report);
+}
+
+static void start_kill(struct exec *x)
+{
+    if (x->is_killing || x->is_killed || (x->state != EXEC_RUNNING && x->state != EXEC_DRAINING))
+        return;
+    x->is_killing = true;
+    ev_timer_stop(x->pool->loop, &x->timer);
+    exec_out_open(x); /* the lazy timer is gone, and the kill may take a while */
+    /* On this thread a running command is not reaped, so the descriptor is of it and no other. */
+    x->tree = (struct tree){ .main = x->pid,
+                             .main_fd = x->state == EXEC_RUNNING ? proc_open(x->pid) : -1 };
+    note_links(x);
+    note_others(x);
+    ev_pool_submit(x->pool->killers, &x->kill_work, run_kill, on_killed, x);
+}
+
+static void on_never_ran(void *ctx)
+{
+    finish(ctx);
+}
+
+void exec_cancel(struct exec *x)
+{
+    if (x->state == EXEC_FINISHED || x->result.is_canceled)
+        return;
+    x->result.is_canceled = true;
+    if (x->state == EXEC_QUEUED) {
+        list_remove(x);
+        x->result.fail = (struct spawn_fail){ SPAWN_STEP_CLONE, ECANCELED };
+        ev_post(x->pool->loop, &x->task, on_never_ran, x);
+    }
+    start_kill(x); /* not while it is being spawned: on_spawned does */
+}
+
+void exec_detach(struct exec *x)
+{
+    x->ops = NULL;
+    for (struct exec_in *w = x->in_head; w; w = w->next)
+        w->done = NULL;
+    for (size_t i = 0; i < 2; i++)
+        buf_done(&x->out[i].kept);
+    if (x->mode == EXEC_STREAM && x->state == EXEC_RUNNING)
+        exec_in_close(x);
+    exec_resume(x);
+}
+
+unsigned exec_running(const struct exec_pool *pool)
+{
+    return pool->live.n;
+}
+
+unsigned exec_queued(const struct exec_pool *pool)
+{
+    return pool->queue.n;
+}
+
+int exec_pool_new(struct ev_loop *loop, struct ev_children *children,
+                  const struct exec_pool_spec *spec, struct exec_pool **ret, struct err *e)
+{
+    struct exec_pool *pool = NEW(struct exec_pool);
+
+    pool->loop = loop;
+    pool->children = children;
+    pool->running_max = spec->running_max ? spec->running_max : EXEC_RUNNING_MAX;
+    pool->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (pool->null_fd < 0)
+        (void)err_sys(e, "cannot open '/dev/null'");
+    if (pool->null_fd < 0 || exec_env_prepare(pool, spec, e) < 0 ||
+        ev_pool_new(loop, "spawn", SPAWN_THREADS, &pool->spawners, e) < 0 ||
+        ev_pool_new(loop, "kill", KILL_THREADS, &pool->killers, e) < 0) {
+        exec_pool_free(pool);
+        return -1;
+    }
+    (void)signal(SIGPIPE, SIG_IGN); /* a command that does not read its stdin must not end us */
+    if (getpid() != 1)
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    *ret = pool;
+    return 0;
+}
+
+void exec_pool_free(struct exec_pool *pool)
+{
+    if (!pool)
+        return;
+    assert(pool->unfinished == 0);
+    ev_timer_stop(pool->loop, &pool->grace);
+    ev_pool_free(pool->spawners);
+    ev_pool_free(pool->killers);
+    own_fd_close(&pool->null_fd);
+    free(pool->envp);
+    buf_done(&pool->env_text);
+    free(pool);
+}
+
+static void on_grace(void *ctx)
+{
+    struct exec_pool *pool = ctx;
+
+    for (struct exec *x = pool->live.head; x; x = x->next)
+        start_kill(x);
+    /* One that is still being spawned got SIGTERM at birth; look again until all have ended. */
+    if (pool->live.n)
+        ev_timer_start(pool->loop, &pool->grace, EXEC_KILL_DRAIN_MS, on_grace, pool);
+}
+
+static void run_sweep(void *ctx)
+{
+    struct exec_pool *pool = ctx;
+
+    tree_kill_rest(&pool->swept);
+}
+
+static void on_swept(void *ctx)
+{
+    struct exec_pool *pool = ctx;
+
+    if (pool->swept.killed || pool->swept.left)
+        log_info("exec.swept", KV("killed", pool->swept.killed), KV("left", pool->swept.left));
+    pool->stop_done(pool->stop_ctx);
+}
+
+static void stop_if_empty(struct exec_pool *pool)
+{
+    if (!pool->is_stopping || pool->unfinished || pool->is_swept)
+        return;
+    pool->is_swept = true;
+    ev_timer_stop(pool->loop, &pool->grace);
+    ev_pool_submit(pool->killers, &pool->sweep_work, run_sweep, on_swept, pool);
+}
+
+void exec_kill_all(struct exec_pool *pool, uint64_t grace_ms, ev_fn done, void *ctx)
+{
+    assert(!pool->is_stopping);
+    pool->is_stopping = true;
+    pool->stop_done = done;
+    pool->stop_ctx = ctx;
+    while (pool->queue.head)
+        exec_cancel(pool->queue.head);
+    for (struct exec *x = pool->live.head; x; x = x->next)
+        exec_signal(x, SIGTERM);
+    ev_timer_start(pool->loop, &pool->grace, grace_ms, on_grace, pool);
+    stop_if_empty(pool);
+}
