@@ -8,6 +8,7 @@ A failing test carries the log of every server it touched.
 
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -16,6 +17,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from harness import server as servers  # noqa: E402
 
+for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+    os.environ.pop(name, None)  # clients here speak to 127.0.0.1; a proxy would be what is judged
+
+SANITIZER = re.compile(r"(ERROR|WARNING): \w+Sanitizer|runtime error:")
 alive = []  # every server the tests have started and not stopped
 
 
@@ -55,7 +60,10 @@ def begin(*args, **kwargs):
 def end(s):
     s.stop()
     alive.remove(s)
+    log = s.log
     s.remove()
+    if SANITIZER.search(log):
+        pytest.fail(f"a sanitizer spoke:\n{log[-20000:]}", pytrace=False)
 
 
 @pytest.fixture(scope="module")

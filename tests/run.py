@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Runs every tier of tests and counts. `make test` calls it; needs nothing beyond Debian's python3.
+
+usage: tests/run.py [--tier NAME]... [-k EXPRESSION] [--list]
+
+Tiers, in order:
+  unit         unit tests and replayed fuzz corpora (meson test in build/debug)
+  asan         the same on the sanitizer build, then the `core` tests of every suite against its runtime
+  e2e          tests/e2e: the real binary, judged by bytes
+  conformance  unmodified foreign clients, each in a virtualenv pinned by version
+  security     tests/security: each attempt must fail
+
+What a machine lacks is skipped with the reason. A skip must match a line of tests/expected-skips.txt, or it
+counts as a failure. The last line is `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+TREE = pathlib.Path(__file__).resolve().parents[1]
+TESTS = TREE / "tests"
+TIERS = ["unit", "asan", "e2e", "conformance", "security"]
+SUITE_TIMEOUT_S = 900
+
+# suite: (virtualenv, what pytest is given below tests/)
+SUITES = {
+    "e2e": ("e2e", "e2e"),
+    "clients": ("e2e", "conformance/clients"),
+    "sdk-1.0.8": ("sdk-1.0.8", "conformance/sdk"),
+    "sdk-0.5.6": ("sdk-0.5.6", "conformance/sdk/test_every_release.py"),
+    "sdk-0.4.6": ("sdk-0.4.6", "conformance/sdk/test_every_release.py"),
+    "pydantic-0.2.29": ("pydantic-0.2.29", "conformance/pydantic"),
+    "security": ("e2e", "security"),
+}
+IN_TIER = {
+    "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29"],
+    "e2e": ["e2e"],
+    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29"],
+    "security": ["security"],
+}
+
+
+class Count:
+    """Outcomes as (id, text). An id is tier/suite/file::test."""
+
+    def __init__(self):
+        self.passed, self.failed, self.skipped = [], [], []
+        self.expected = read_expected()
+
+    def skip(self, name, reason):
+        reason = " ".join(reason.split())
+        if any(fnmatch.fnmatchcase(name, n) and fnmatch.fnmatchcase(reason, r) for n, r in self.expected):
+            self.skipped.append((name, reason))
+        else:
+            self.failed.append((name, f"skipped, and not in expected-skips.txt: {reason}"))
+
+    def line(self):
+        return f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
+
+
+def read_expected():
+    """Lines `ID-PATTERN | REASON-PATTERN`, shell patterns both."""
+    rows = []
+    for line in (TESTS / "expected-skips.txt").read_text().splitlines():
+        line = line.strip()
+        if line and not line.startswith("#"):
+            name, _, reason = line.partition("|")
+            rows.append((name.strip(), reason.strip() or "*"))
+    return rows
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def run_meson(count, tier, build, pattern):
+    name = f"{tier}/meson"
+    if shutil.which("meson") is None:
+        return count.skip(name, "no meson on this machine")
+    if not (build / "build.ninja").exists():
+        return count.skip(name, f"{build.relative_to(TREE)} is not set up")
+    env = dict(os.environ, ASAN_OPTIONS="detect_leaks=1", UBSAN_OPTIONS="print_stacktrace=1")
+    chosen = [t for t in meson_names(build) if pattern is None or pattern in t]
+    if not chosen:
+        return None
+    log = build / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    done = subprocess.run(["meson", "test", "-C", str(build), "--print-errorlogs",
+                           *(chosen if pattern else [])], env=env)
+    if not log.exists():
+        return count.failed.append((name, f"meson test ended with {done.returncode} and left no log"))
+    for line in log.read_text().splitlines():
+        t = json.loads(line)
+        test, result = f"{tier}/{t['name'].split(' / ')[-1].split(':', 1)[-1]}", t["result"]
+        if result in ("OK", "EXPECTEDFAIL"):
+            count.passed.append((test, ""))
+        elif result == "SKIP":
+            count.skip(test, (t.get("stdout") or "skipped by the test").strip()[-200:])
+        else:
+            count.failed.append((test, f"{result} {(t.get('stderr') or t.get('stdout') or '')[-2000:]}"))
+    return None
+
+
+def meson_names(build):
+    done = subprocess.run(["meson", "introspect", "--tests", str(build)], stdout=subprocess.PIPE, check=True)
+    return [t["name"] for t in json.loads(done.stdout)]
+
+
+def run_pytest(count, tier, suite, marks, keyword, runtime):
+    venv, path = SUITES[suite]
+    name = f"{tier}/{suite}"
+    if not (TESTS / path).exists():
+        return count.skip(name, f"tests/{path} does not exist")
+    if not pathlib.Path(runtime).exists():
+        return count.failed.append((name, f"no runtime at {runtime}; run `make all`"))
+    made = subprocess.run([str(TREE / "tools" / "venv"), venv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if made.returncode != 0:
+        return count.skip(name, f"cannot make the virtualenv: {made.stderr.strip()[-300:]}")
+    python = made.stdout.strip().splitlines()[-1]
+    with tempfile.TemporaryDirectory(prefix="silica-junit-") as work:
+        report = pathlib.Path(work) / "report.xml"
+        argv = [python, "-m", "pytest", path, "--tb=short", f"--junitxml={report}"]
+        argv += ["-m", marks] if marks else []
+        argv += ["-k", keyword] if keyword else []
+        env = dict(os.environ, SILICA_RUNTIME=str(runtime), PYTHONDONTWRITEBYTECODE="1")
+        env.setdefault("ASAN_OPTIONS", "detect_leaks=1")
+        env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        try:
+            status = subprocess.run(argv, cwd=TESTS, env=env, timeout=SUITE_TIMEOUT_S).returncode
+        except subprocess.TimeoutExpired:
+            return count.failed.append((name, f"did not end within {SUITE_TIMEOUT_S} s"))
+        if status == 5:  # nothing selected
+            return None
+        if not report.exists():
+            return count.failed.append((name, f"pytest ended with {status} and left no report"))
+        return read_junit(count, name, report, status)
+
+
+def read_junit(count, name, report, status):
+    failed_before = len(count.failed)
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        test = f"{name}/{case.get('classname', '').split('.')[-1]}::{case.get('name')}"
+        skipped = case.find("skipped")
+        broken = [e for kind in ("failure", "error") for e in case.findall(kind)]
+        if broken:
+            count.failed.append((test, (broken[0].get("message") or "")[:500]))
+        elif skipped is not None:
+            count.skip(test, skipped.get("message") or "no reason")
+        else:
+            count.passed.append((test, ""))
+    if status not in (0, 1) and len(count.failed) == failed_before:
+        count.failed.append((name, f"pytest ended with {status}"))
+
+
+def run_tier(count, tier, keyword):
+    runtime = os.environ.get("SILICA_RUNTIME") or TREE / "build" / "silica-runtime"
+    marks = None
+    if tier == "unit":
+        return run_meson(count, tier, TREE / "build" / "debug", keyword)
+    if tier == "asan":
+        run_meson(count, tier, TREE / "build" / "asan", keyword)
+        runtime, marks = TREE / "build" / "asan" / "silica-runtime", "core"
+        if not runtime.exists():
+            return count.skip("asan/core", "no sanitizer build of the runtime")
+    for suite in IN_TIER[tier]:
+        say(f"\n== {tier}: {suite}")
+        run_pytest(count, tier, suite, marks, keyword, runtime)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tier", action="append", choices=TIERS, help="run only this tier; may be repeated")
+    parser.add_argument("-k", dest="keyword", help="run only tests whose name matches, as pytest's -k")
+    parser.add_argument("--list", action="store_true", help="print the tiers and suites, run nothing")
+    args = parser.parse_args()
+    if args.list:
+        for tier in TIERS:
+            say(f"{tier}: {' '.join(IN_TIER.get(tier, ['meson']))}")
+        return 0
+    count = Count()
+    for tier in TIERS:
+        if args.tier and tier not in args.tier:
+            continue
+        say(f"\n==== {tier}")
+        began = time.monotonic()
+        before = (len(count.passed), len(count.failed), len(count.skipped))
+        run_tier(count, tier, args.keyword)
+        now = (len(count.passed), len(count.failed), len(count.skipped))
+        passed, failed, skipped = (b - a for a, b in zip(before, now))
+        say(f"---- {tier}: {passed} passed, {failed} failed, {skipped} skipped in {time.monotonic() - began:.0f} s")
+    for name, reason in count.skipped:
+        say(f"SKIPPED {name}: {reason}")
+    for name, text in count.failed:
+        say(f"FAILED {name}: {text}")
+    say(count.line())
+    return 1 if count.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
