@@ -67,7 +67,7 @@ static int begin_file(struct store *s, struct err *e)
     s->writer = (struct file_write)FILE_WRITE_NONE;
     path_root_close(&s->root);
     s->root = (struct path_root)PATH_ROOT_NONE;
-    if (path_root_open(&s->root, s->root_text, e) < 0)
+    if (path_root_make(s->root_text, 0777, e) < 0 || path_root_open(&s->root, s->root_text, e) < 0)
         return -1;
     return file_write_begin(&s->writer, &s->root, path, &s->now.how, e);
 }

@@ -180,17 +180,17 @@ void pydantic_edit(struct runtime *rt, struct http_exchange *x)
 
 struct listing {
     struct json_out *out;
-    const char *dir;
+    const char *root, *dir; /* as configured; the directory below it */
 };
 
 static int list_entry(void *ctx, const struct file_entry *entry, struct err *e)
 {
     struct listing *l = ctx;
-    OWN(buf_done) struct buf path = BUF_INIT(PATH_REAL_MAX_BYTES + 512);
+    OWN(buf_done) struct buf rel = BUF_INIT(PATH_REAL_MAX_BYTES);
 
-    if (buf_addf(&path, e, "%s/%s", strcmp(l->dir, "/") == 0 ? "" : l->dir, entry->name) < 0)
+    if (buf_addf(&rel, e, *l->dir ? "%s/%s" : "%s%s", l->dir, entry->name) < 0)
         return -1;
-    pydantic_row(l->out, buf_span(&path), entry);
+    pydantic_row(l->out, l->root, buf_cstr(&rel), entry);
     return 0;
 }
 
@@ -199,12 +199,13 @@ static void ls_run(struct job *j)
     OWN(path_root_close) struct path_root root = PATH_ROOT_NONE;
     struct file_read dir = FILE_READ_NONE;
     struct file_job *f = of(j);
-    struct listing l = { &f->out, "" };
+    struct listing l = { &f->out, "", "" };
 
     json_out_init(&f->out, &f->body, 0);
     json_out_array_begin(&f->out);
     if (open_root(j, &root) == 0 && file_read_open(&dir, &root, PATH_PYDANTIC, f->path, &j->err) == 0) {
-        l.dir = dir.at.abs;
+        l.root = root.configured;
+        l.dir = dir.at.rel;
         if (dir.is_dir)
             (void)file_list(&root, &dir.at, dir.fd, &file_list_pydantic, list_entry, &l, &j->err);
         else

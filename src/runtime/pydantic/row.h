@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "runtime/file_list.h"
 
-/* entry->name may be NULL: the name is then the path's last part. */
-void pydantic_row(struct json_out *o, struct span path, const struct file_entry *entry);
+/* The path is the root as configured, a slash, and `rel`. */
+void pydantic_row(struct json_out *o, const char *root, const char *rel, const struct file_entry *entry);
 
 #endif
