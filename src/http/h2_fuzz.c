@@ -1,5 +1,6 @@
-/* Any bytes as what a peer sends, to a server and to a client with requests under way. Cut anywhere, the
- * events and what we answer stay the same; fed and pulled in turn, each stream closes exactly once. */
+/* Any bytes as what a peer sends, to a server and to a client with requests under way. Cut
+ * anywhere, the events and what we answer stay the same; fed and pulled in turn, each stream
+ * closes exactly once. */
 #include "http/h2.h"
 
 #include <string.h>
@@ -13,12 +14,15 @@ enum life { UNSEEN, OPEN, ENDED, CLOSED };
 
 struct peer {
     struct h2 *h;
-    struct buf log;             /* events without the borders of data */
+    struct buf log;             /* events, and the sums of bodies that came to their end */
+    uint64_t sums[STREAMS_MAX]; /* of the body so far, by id */
     struct buf out;             /* what we sent */
     bool is_live;               /* consumes and answers at once */
     uint8_t lives[STREAMS_MAX]; /* enum life, by id */
     uint32_t open;
-    bool is_trickle; /* nghttp2 counts CONTINUATION frames by how they are cut */
+    /* Where nghttp2's answer depends on the cut: it counts CONTINUATION frames each time it looks at
+     * one, and after a GOAWAY it ignores later calls but not what came with it. */
+    bool is_cut_dependent;
 };
 
 static void note(struct peer *p, const char *what, uint32_t id, uint64_t n)
@@ -90,11 +94,10 @@ static void on_head(void *ctx, struct h2_stream *s, const struct http_head *head
 static void on_data(void *ctx, struct h2_stream *s, struct span bytes)
 {
     struct peer *p = ctx;
-    struct err e;
 
     assert(life_of(p, s) == OPEN && bytes.n > 0);
-    if (buf_add(&p->log, bytes, &e) < 0)
-        abort();
+    for (size_t i = 0; i < bytes.n && h2_id(s) < STREAMS_MAX; i++)
+        p->sums[h2_id(s)] = p->sums[h2_id(s)] * 1099511628211u + bytes.p[i] + 1;
     if (p->is_live)
         h2_consume(s, bytes.n);
 }
@@ -105,11 +108,15 @@ static void on_trailers(void *ctx, struct h2_stream *s, const struct http_head *
     note(ctx, "trailers", h2_id(s), trailers->text.n);
 }
 
+/* A body that breaks its promise (content-length) is refused at the piece that does so, and
+ * pieces are the transport's. So only bodies that came to their end can be compared. */
 static void on_end(void *ctx, struct h2_stream *s)
 {
-    assert(life_of(ctx, s) == OPEN);
-    set_life(ctx, s, ENDED);
-    note(ctx, "end", h2_id(s), 0);
+    struct peer *p = ctx;
+
+    assert(life_of(p, s) == OPEN);
+    set_life(p, s, ENDED);
+    note(p, "end", h2_id(s), h2_id(s) < STREAMS_MAX ? p->sums[h2_id(s)] : 0);
 }
 
 static void on_drain(void *ctx, struct h2_stream *s)
@@ -129,7 +136,10 @@ static void on_close(void *ctx, struct h2_stream *s, uint32_t code)
 
 static void on_goaway(void *ctx, uint32_t last_id, uint32_t code)
 {
-    note(ctx, "goaway", last_id, code);
+    struct peer *p = ctx;
+
+    p->is_cut_dependent = true;
+    note(p, "goaway", last_id, code);
 }
 
 static void on_pong(void *ctx, uint64_t opaque)
@@ -190,7 +200,8 @@ static void run(struct peer *p, enum h2_role role, struct span in, size_t step, 
         if (is_live)
             pull(p);
     }
-    p->is_trickle = is_lost && strstr(e.msg, "CONTINUATION");
+    if (is_lost && strstr(e.msg, "CONTINUATION"))
+        p->is_cut_dependent = true;
     if (is_lost)
         assert(e.code == ERR_PROTOCOL || e.code == ERR_LIMIT);
     note(p, "lost", is_lost, 0);
@@ -228,7 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     run(&whole, role, buf_span(&in), SIZE_MAX, false);
     run(&cut, role, buf_span(&in), step, false);
-    if (!cut.is_trickle) {
+    if (!whole.is_cut_dependent && !cut.is_cut_dependent) {
         assert(span_eq(buf_span(&whole.log), buf_span(&cut.log)));
         assert(span_eq(buf_span(&whole.out), buf_span(&cut.out)));
     }
