@@ -20,8 +20,8 @@ struct peer {
     bool is_live;               /* consumes and answers at once */
     uint8_t lives[STREAMS_MAX]; /* enum life, by id */
     uint32_t open;
-    /* Where nghttp2's answer depends on the cut: it counts CONTINUATION frames each time it looks at
-     * one, and after a GOAWAY it ignores later calls but not what came with it. */
+    /* Where nghttp2's answer depends on the cut: it counts CONTINUATION frames each time it
+     * looks at one, and after a GOAWAY it ignores later calls but not what came with it. */
     bool is_cut_dependent;
 };
 
