@@ -71,10 +71,13 @@ static void run_posted(struct ev_loop *loop)
     }
 }
 
-static void bury(struct ev_loop *loop)
+/* One turn: what was posted before it, then the objects that were given up before it. Not those given up during it:
+ * a task of theirs, posted and taken back in this same turn, stands in the next turn's queue. */
+static void run_turn(struct ev_loop *loop)
 {
     struct grave *g = take_ptr(&loop->graves);
 
+    run_posted(loop);
     while (g) {
         struct grave *next = g->next;
 
@@ -90,8 +93,7 @@ static void on_idle(uv_idle_t *idle)
 {
     struct ev_loop *loop = idle->data;
 
-    run_posted(loop);
-    bury(loop);
+    run_turn(loop);
     settle_idle(loop);
 }
 
@@ -151,10 +153,8 @@ void ev_loop_free(struct ev_loop *loop)
 {
     if (!loop)
         return;
-    while (loop->posted.head || loop->graves) {
-        run_posted(loop);
-        bury(loop);
-    }
+    while (loop->posted.head || loop->graves)
+        run_turn(loop);
     ev_timers_done(&loop->timers);
     uv_walk(&loop->uv, close_handle, NULL);
     while (uv_run(&loop->uv, UV_RUN_NOWAIT))

@@ -135,6 +135,49 @@ static void done_job(void *ctx)
         ev_loop_stop(j->trace->loop);
 }
 
+struct mayfly {
+    struct trace *trace;
+    struct ev_task first, second;
+};
+
+static void never(void *ctx)
+{
+    (void)ctx;
+    fail_msg("a task that was taken back ran");
+}
+
+static void bury_mayfly(void *ctx)
+{
+    struct mayfly *m = ctx;
+
+    m->trace->text[m->trace->n++] = '+';
+    assert_false(m->second.is_queued); /* the queue would run into freed memory */
+    free(m);
+}
+
+static void live_and_die(void *ctx)
+{
+    struct mayfly *m = ctx;
+
+    ev_post(m->trace->loop, &m->second, never, m);
+    ev_post_cancel(&m->second);
+    ev_free_later(m->trace->loop, m, bury_mayfly);
+}
+
+static void test_an_object_outlives_the_tasks_it_took_back(void **state)
+{
+    struct trace t = { .loop = make_loop() };
+    struct mayfly *m = NEW(struct mayfly);
+
+    (void)state;
+    m->trace = &t;
+    ev_post(t.loop, &m->first, live_and_die, m);
+    for (int i = 0; i < 4; i++)
+        ev_loop_turn(t.loop);
+    assert_string_equal(t.text, "+");
+    ev_loop_free(t.loop);
+}
+
 static void test_every_job_is_done_exactly_once(void **state)
 {
     struct trace t = { .loop = make_loop() };
@@ -268,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_timers_fire_in_order_of_their_deadlines),
         cmocka_unit_test(test_many_timers_keep_the_heap_in_order),
         cmocka_unit_test(test_a_posted_task_runs_later_and_can_be_taken_back),
+        cmocka_unit_test(test_an_object_outlives_the_tasks_it_took_back),
         cmocka_unit_test(test_every_job_is_done_exactly_once),
         cmocka_unit_test(test_a_closing_pool_completes_what_it_cancels),
         cmocka_unit_test(test_io_reports_what_is_readable),
