@@ -319,6 +319,13 @@ void http_answer(struct http_exchange *x, int status, const char *content_type, 
     x->ops->whole(x, x->left ? body : SPAN_NONE);
 }
 
+void http_answer_head(struct http_exchange *x, int status)
+{
+    begin(x, status, x->stream ? UINT64_MAX : 0);
+    over(x);
+    x->ops->whole(x, SPAN_NONE);
+}
+
 void http_answer_begin(struct http_exchange *x, int status, uint64_t length)
 {
     begin(x, status, length);

@@ -57,8 +57,7 @@ void grpc_refuse(struct http_exchange *x, enum grpc_status status, const char *m
     (void)grpc_trailers_only(&head, status, span_cstr(message), &e);
     copy_fields(x, &head);
     http_head_done(&head);
-    http_answer_begin(x, 200, UINT64_MAX);
-    http_answer_end(x, NULL);
+    http_answer_head(x, 200); /* HEADERS that end the stream: clients take nothing else for a status without messages */
 }
 
 static void fail(struct grpc_stream *s, enum grpc_status status, const char *message)

@@ -104,6 +104,9 @@ void http_answer_field(struct http_exchange *x, const char *name, struct span va
 void http_answer_fieldf(struct http_exchange *x, const char *name, const char *fmt, ...) PRINTF(3, 4);
 /* A whole answer. content_type NULL adds none. */
 void http_answer(struct http_exchange *x, int status, const char *content_type, struct span body);
+/* A whole answer that is nothing but its head, which then ends an HTTP/2 stream without naming a length: gRPC's
+ * trailers-only. */
+void http_answer_head(struct http_exchange *x, int status);
 /* An answer in pieces: length UINT64_MAX when not known yet. */
 void http_answer_begin(struct http_exchange *x, int status, uint64_t length);
 void http_answer_write(struct http_exchange *x, struct span bytes);
