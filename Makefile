@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 30
 
 all: setup-build build/release/build.ninja          ## the release build, its programs copied to build/
 	ninja -C build/release
-	install -s build/release/silica-runtime build/silica-runtime
+	install -s build/release/src/runtime/silica-runtime build/silica-runtime
 
 demo: all                                           ## builds, then shows the runtime at work
 	tools/demo
@@ -60,7 +60,7 @@ setup-test:  ; tools/setup build test
 setup-bench: ; tools/setup build test bench
 setup-lint:  ; tools/setup lint
 
-build/release/build.ninja: ; meson setup build/release --buildtype=release -Dtests=disabled
+build/release/build.ninja: ; meson setup build/release --buildtype=release -Doptimization=2 -Dtests=disabled
 build/debug/build.ninja:   ; meson setup build/debug
 build/asan/build.ninja:    ; meson setup build/asan $(SAN) -Dc_args=-fno-sanitize-recover=all
 build/cover/build.ninja:   ; meson setup build/cover -Db_coverage=true

@@ -176,14 +176,14 @@ static int storm(bool has_sessions)
 {
     uint64_t until = time_mono_ms() + STORM_MS;
 
-    for (int i = 0; i < (has_sessions ? 40 : 150); i++) {
+    for (int i = 0; i < (has_sessions ? 10 : 30); i++) {
         if (fork() == 0) {
             while (time_mono_ms() < until) {
                 if (fork() > 0)
                     _exit(0);
                 if (has_sessions)
                     (void)setsid();
-                (void)usleep(has_sessions ? 3000 : 300);
+                (void)usleep(has_sessions ? 3000 : 1000);
             }
             _exit(0);
         }
