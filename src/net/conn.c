@@ -6,6 +6,8 @@
 #include "net/limits.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
@@ -37,10 +39,12 @@ struct conn {
     void *ctx;
     struct chunk *head, *tail;
     size_t queued, files; /* bytes in memory; chunks that are files */
-    uint64_t sent, sent_before;
-    struct ev_timer linger; /* in CONN_FLUSHING: looks for a standstill */
+    uint64_t sent, dropped; /* dropped: read in CONN_LINGERING */
+    uint64_t moved;         /* what conn_moved() and dropped said at the last look */
+    uint64_t linger_until_ms;
+    struct ev_timer linger; /* in CONN_FLUSHING and CONN_LINGERING: looks for a standstill */
     struct ev_task later; /* tells a failure, or goes on reading, outside the verb that found it */
-    struct err failure;
+    struct err *failure;  /* NULL while all is well: most of a connection's bytes otherwise, and rarely needed */
     struct ev_work file_work; /* one trip of the first chunk's file */
     ssize_t file_got;
     int file_sys;
@@ -91,7 +95,15 @@ static void conn_free(void *obj)
         pop(c);
     if (c->filter)
         c->filter->ops->free(c->filter);
+    free(c->failure);
     free(c);
+}
+
+static void set_failure(struct conn *c, const struct err *e)
+{
+    if (!c->failure)
+        c->failure = NEW(struct err);
+    *c->failure = *e;
 }
 
 /* Freed only when no worker holds its descriptor. */
@@ -99,7 +111,7 @@ static void tell_closed(void *ctx)
 {
     struct conn *c = ctx;
 
-    c->events->on_close(c->ctx, c->failure.code ? &c->failure : NULL);
+    c->events->on_close(c->ctx, c->failure);
     ev_free_later(c->loop, c, conn_free);
 }
 
@@ -110,9 +122,9 @@ static void end(struct conn *c, const struct err *e)
         return;
     c->state = CONN_CLOSED;
     if (e)
-        c->failure = *e;
+        set_failure(c, e);
     else
-        c->failure.code = ERR_NONE;
+        free(take_ptr(&c->failure));
     ev_timer_stop(c->loop, &c->linger);
     ev_post_cancel(&c->later);
     ev_io_close(&c->io);
@@ -147,7 +159,7 @@ static void end_sys(struct conn *c)
 static void fail_later(void *ctx)
 {
     struct conn *c = ctx;
-    struct err e = c->failure;
+    struct err e = *c->failure;
 
     for (int i = 0; i < CONN_LAST_READS && c->state == CONN_OPEN && read_some(c); i++)
         ;
@@ -157,9 +169,12 @@ static void fail_later(void *ctx)
 /* A failed write is told in a later turn: it may have been found inside a verb. */
 static void fail_soon(struct conn *c)
 {
-    if (c->failure.code)
+    struct err e;
+
+    if (c->failure)
         return;
-    say_why(c, &c->failure);
+    say_why(c, &e);
+    set_failure(c, &e);
     ev_post_cancel(&c->later);
     ev_post(c->loop, &c->later, fail_later, c);
 }
@@ -208,7 +223,7 @@ static void settle(struct conn *c)
     /* Instead of the others, not beside them: a handshake that waits for the peer would spin on a writable socket. */
     if (c->filter && c->filter->ops->wants(c->filter))
         events = c->filter->ops->wants(c->filter);
-    if (c->failure.code)
+    if (c->failure)
         events = 0; /* fail_later is on its way, and nothing can be sent */
     ev_io_want(&c->io, events);
 }
@@ -253,6 +268,8 @@ static bool read_some(struct conn *c)
                 c->events->on_eof(c->ctx);
             return false;
         }
+        if (c->state == CONN_LINGERING)
+            c->dropped += (uint64_t)n;
         if (c->state == CONN_OPEN)
             c->events->on_read(c->ctx, span_of(scratch, (size_t)n));
         if ((size_t)n < EV_SCRATCH_BYTES && !(c->filter && c->filter->ops->has_pending(c->filter)))
@@ -281,9 +298,26 @@ static void on_ready(void *ctx, unsigned ready)
     settle(c);
 }
 
-static void linger_over(void *ctx)
+/* Has nothing moved since the last look, either way? */
+static bool is_still(struct conn *c)
 {
-    end(ctx, NULL);
+    uint64_t moved = conn_moved(c) + c->dropped;
+    bool is = moved == c->moved;
+
+    c->moved = moved;
+    return is;
+}
+
+/* The peer may be in the middle of a long upload, and will read our answer only behind it: closing under it would
+ * reset the answer away. So bytes are dropped while they come, within reason. */
+static void linger_check(void *ctx)
+{
+    struct conn *c = ctx;
+
+    if (is_still(c) || ev_now_ms(c->loop) >= c->linger_until_ms)
+        end(c, NULL);
+    else
+        ev_timer_start(c->loop, &c->linger, CONN_LINGER_MS, linger_check, c);
 }
 
 /* A peer that stopped reading while the last bytes wait for it. */
@@ -291,12 +325,10 @@ static void flush_check(void *ctx)
 {
     struct conn *c = ctx;
 
-    if (c->sent == c->sent_before) {
+    if (is_still(c))
         end(c, NULL);
-        return;
-    }
-    c->sent_before = c->sent;
-    ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
+    else
+        ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
 }
 
 static void sent_all(struct conn *c)
@@ -307,7 +339,9 @@ static void sent_all(struct conn *c)
         return; /* the socket is full; settle() waits for it */
     c->state = CONN_LINGERING;
     (void)shutdown(c->fd, SHUT_WR);
-    ev_timer_start(c->loop, &c->linger, c->is_eof ? 0 : CONN_LINGER_MS, linger_over, c);
+    (void)is_still(c);
+    c->linger_until_ms = ev_now_ms(c->loop) + CONN_LINGER_MAX_MS;
+    ev_timer_start(c->loop, &c->linger, c->is_eof ? 0 : CONN_LINGER_MS, linger_check, c);
 }
 
 static void file_trip(void *ctx)
@@ -400,11 +434,13 @@ static bool send_chunk(struct conn *c, struct chunk *ch)
 
 static void pump(struct conn *c)
 {
-    while (c->head && c->state != CONN_CLOSED && !c->is_file_busy && !c->failure.code) {
+    while (c->head && c->state != CONN_CLOSED && !c->is_file_busy && !c->failure) {
         struct chunk *ch = c->head;
 
         if (ch->file_fd >= 0 && ch->left) {
             c->is_file_busy = true;
+            c->file_got = -1; /* a pool that closes never runs the trip */
+            c->file_sys = ECANCELED;
             ev_pool_submit(ch->pool, &c->file_work, file_trip, on_file_trip, c);
             return;
         }
@@ -419,7 +455,7 @@ static void pump(struct conn *c)
 /* Tells what pump() changed. */
 static void pumped(struct conn *c)
 {
-    if (c->state == CONN_CLOSED || c->is_file_busy || c->failure.code)
+    if (c->state == CONN_CLOSED || c->is_file_busy || c->failure)
         return;
     if (c->was_full && c->queued <= CONN_LOW_BYTES && !c->files && c->state == CONN_OPEN) {
         c->was_full = false;
@@ -442,7 +478,7 @@ static size_t send_now(struct conn *c, struct span s)
 {
     size_t done = 0;
 
-    while (!c->head && !c->is_file_busy && done < s.n && !c->failure.code) {
+    while (!c->head && !c->is_file_busy && done < s.n && !c->failure) {
         ssize_t n = raw_write(c, span_skip(s, done));
 
         if (n < 0 && errno == EINTR)
@@ -480,7 +516,7 @@ static void queue_bytes(struct conn *c, struct span s)
 
 void conn_write(struct conn *c, struct span bytes)
 {
-    if (c->state != CONN_OPEN || c->failure.code)
+    if (c->state != CONN_OPEN || c->failure)
         return;
     queue_bytes(c, span_skip(bytes, send_now(c, bytes)));
 }
@@ -490,7 +526,7 @@ void conn_write_buf(struct conn *c, struct buf *bytes)
     struct chunk *ch;
     size_t done;
 
-    if (c->state == CONN_OPEN && !c->failure.code) {
+    if (c->state == CONN_OPEN && !c->failure) {
         done = send_now(c, buf_span(bytes));
         if (bytes->n - done > CONN_CHUNK_BYTES) {
             ch = NEW(struct chunk);
@@ -514,7 +550,7 @@ void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t
 {
     struct chunk *ch;
 
-    if (c->state != CONN_OPEN || c->failure.code || n == 0) {
+    if (c->state != CONN_OPEN || c->failure || n == 0) {
         (void)close(file_fd);
         return;
     }
@@ -549,12 +585,21 @@ uint64_t conn_sent(const struct conn *c)
     return c->sent;
 }
 
+uint64_t conn_moved(const struct conn *c)
+{
+    int held = 0;
+
+    if (c->fd >= 0)
+        (void)ioctl(c->fd, SIOCOUTQ, &held);
+    return c->sent - (uint64_t)held;
+}
+
 void conn_finish(struct conn *c)
 {
     if (c->state != CONN_OPEN)
         return;
     c->state = CONN_FLUSHING;
-    c->sent_before = c->sent;
+    (void)is_still(c);
     ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
     if (!c->head)
         sent_all(c);

@@ -71,10 +71,13 @@ size_t conn_queued(const struct conn *c); /* bytes in memory; a queued file coun
 bool conn_is_full(const struct conn *c);
 /* Something waits to be sent, bytes or a file. */
 bool conn_is_sending(const struct conn *c);
-/* Bytes the socket has taken since the connection was made: a slow reader shows as a standstill. */
+/* Bytes the socket has taken since the connection was made. */
 uint64_t conn_sent(const struct conn *c);
+/* Another number whenever the peer took something: bytes sent, less those the kernel still holds. To a slow reader
+ * conn_sent() stands still until a third of the kernel's buffer is free, which can take minutes. */
+uint64_t conn_moved(const struct conn *c);
 
-/* After the queue is sent: end our side, drop what still comes for a while, close. No more events but on_close. */
+/* After the queue is sent: end our side, drop what still comes while it comes (half a minute at most), close. No more events but on_close. */
 void conn_finish(struct conn *c);
 /* At once. */
 void conn_close(struct conn *c);

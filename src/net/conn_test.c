@@ -290,6 +290,36 @@ static bool is_counted(void *ctx)
     return *(size_t *)ctx >= 1000000;
 }
 
+static bool b_has_2_mib(void *ctx)
+{
+    struct pair *p = ctx;
+
+    return p->b.in.n >= 2 << 20;
+}
+
+static void test_a_slow_reader_is_seen_to_move(void **state)
+{
+    struct pair p;
+    uint64_t sent, moved;
+
+    (void)state;
+    open_pair(&p);
+    conn_want_read(p.b.conn, false);
+    side_fill(&p.sent, 20 << 20);
+    conn_write(p.a.conn, buf_span(&p.sent));
+    do { /* until the buffers are full: nobody reads, so it comes to a standstill */
+        moved = conn_moved(p.a.conn);
+        side_idle(p.loop, 30);
+    } while (conn_moved(p.a.conn) != moved);
+    sent = conn_sent(p.a.conn);
+    assert_true(moved < sent);
+    p.b.stop_reading_at = 2 << 20;
+    conn_want_read(p.b.conn, true);
+    assert_true(side_wait(p.loop, b_has_2_mib, &p));
+    assert_true(conn_moved(p.a.conn) != moved);
+    close_pair(&p);
+}
+
 static void test_a_connection_changes_hands(void **state)
 {
     static const struct conn_events counting = { count_read, count_eof, NULL, count_close };
@@ -325,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_a_lost_peer_is_told_once_and_later),
         cmocka_unit_test(test_last_words_are_heard_when_writing_fails),
         cmocka_unit_test(test_closing_inside_an_event_is_fine),
+        cmocka_unit_test(test_a_slow_reader_is_seen_to_move),
         cmocka_unit_test(test_a_connection_changes_hands),
     };
 

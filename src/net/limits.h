@@ -10,7 +10,8 @@
 #define CONN_HIGH_BYTES        (256 * 1024) /* queued output from which conn_is_full() says stop */
 #define CONN_LOW_BYTES         (64 * 1024)  /* on_drain when a full connection falls to it */
 #define CONN_CHUNK_BYTES       (16 * 1024)  /* small writes share a block of this size in the queue */
-#define CONN_LINGER_MS         2000         /* after a final answer, read and drop: an early close would reset it away */
+#define CONN_LINGER_MS         2000         /* after a final answer, read and drop until nothing came for this long: an early close would reset it away */
+#define CONN_LINGER_MAX_MS     30000        /* then close although bytes still come */
 #define CONN_FLUSH_STALL_MS    30000        /* a peer that takes nothing of the last bytes for this long has gone */
 #define CONN_SENDFILE_BYTES    (4 << 20)    /* per trip to a worker: a trip costs about 30 us, this much about 1 ms */
 #define CONN_FILE_READ_BYTES   (256 * 1024) /* the same where bytes must pass through a filter */
