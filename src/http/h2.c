@@ -47,8 +47,15 @@ struct h2_stream *h2_stream_new(struct h2 *h, int32_t id)
     if (s->next)
         s->next->prev = s;
     h->first = s;
-    h->count++;
     return s;
+}
+
+void h2_stream_announce(struct h2_stream *s)
+{
+    if (s->is_announced)
+        return;
+    s->is_announced = true;
+    s->h->count++;
 }
 
 void h2_stream_free(struct h2_stream *s)
@@ -61,7 +68,8 @@ void h2_stream_free(struct h2_stream *s)
         h->first = s->next;
     if (s->next)
         s->next->prev = s->prev;
-    h->count--;
+    if (s->is_announced)
+        h->count--;
     h2_queue_drop(s);
     http_head_done(&s->head);
     http_head_done(s->trailers_in);
@@ -176,6 +184,10 @@ void h2_shutdown(struct h2 *h)
     if (h->config.role == H2_CLIENT) {
         (void)nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, 0, H2_NO_ERROR, NULL, 0);
         return;
+    }
+    for (struct h2_stream *s = h->first; s; s = s->next) {
+        if (s->is_lingering)
+            h2_reset(s, H2_NO_ERROR); /* we said all there is to say */
     }
     (void)nghttp2_submit_shutdown_notice(h->session);
     h2_ping(h, H2_SHUTDOWN_PING);

@@ -133,9 +133,9 @@ int h2_respond(struct h2_stream *s, const struct http_head *head, bool is_end, s
  * and h2_reset. */
 size_t h2_send(struct h2_stream *s, struct span bytes);
 size_t h2_send_buf(struct h2_stream *s, struct buf *bytes);
-/* Ends our side after what is queued; trailers are copied. A server that ends before its peer
- * did then sends RST_STREAM NO_ERROR, so that the peer stops. -1: bad trailers, the stream is
- * reset. */
+/* Ends our side after what is queued; trailers are copied. A server's stream closes (H2_NO_ERROR)
+ * when its end was pulled, even if the peer still sends: that is dropped, up to a stream's window,
+ * then the stream is reset. -1: bad trailers, the stream is reset. */
 int h2_finish(struct h2_stream *s, const struct http_head *trailers, struct err *e);
 /* Drops what is queued. on_close follows when the frame was pulled. */
 void h2_reset(struct h2_stream *s, uint32_t code);
@@ -153,6 +153,7 @@ uint32_t h2_id(const struct h2_stream *s);
 /* NULL before on_head (client). */
 const struct http_head *h2_head(const struct h2_stream *s);
 
+/* Those whose on_close is still owed. */
 size_t h2_stream_count(const struct h2 *h);
 /* New streams that fit the peer's limit now (client). */
 size_t h2_request_room(const struct h2 *h);

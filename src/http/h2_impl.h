@@ -28,16 +28,18 @@ struct h2_stream {
     struct h2_chunk *first, *last;
     size_t queued;     /* bytes in the chunks */
     size_t unconsumed; /* given to on_data and not credited yet */
-    bool is_announced; /* on_head ran, or h2_request made it: on_close is owed */
+    size_t linger;     /* bytes the peer may still send behind our end */
+    bool is_announced; /* on_close is owed */
     bool has_head;
     bool is_head_big; /* passed a ceiling; the rest is skipped */
     bool is_responded;
     bool is_finishing; /* our side ends when the queue is empty */
     bool is_deferred;  /* nghttp2 waits for us to say that there are bytes */
     bool is_peer_done;
-    bool is_reset;   /* by us */
-    bool is_refused; /* the request never left */
-    bool was_full;   /* on_drain is owed */
+    bool is_reset;     /* by us */
+    bool is_lingering; /* closed to the user; the peer still sends */
+    bool is_refused;   /* the request never left */
+    bool was_full;     /* on_drain is owed */
 };
 
 /* Tokens that frames cost. The clock is looked at only when they are used up. */
@@ -52,7 +54,7 @@ struct h2 {
     const struct h2_events *events;
     void *ctx;
     struct h2_stream *first;
-    size_t count;
+    size_t count;    /* streams that were announced and are not closed */
     struct buf *out; /* of the h2_pull that runs */
     size_t out_end;  /* where it stops */
     bool is_out_full;
@@ -68,6 +70,8 @@ nghttp2_session_callbacks *h2_callbacks(void);
 /* Ends the connection with this code; h2_feed fails from now on. */
 void h2_lose(struct h2 *h, enum err_code code, uint32_t h2_code, const char *why);
 struct h2_stream *h2_stream_new(struct h2 *h, int32_t id);
+/* From now on the user knows it. Again does nothing. */
+void h2_stream_announce(struct h2_stream *s);
 void h2_stream_free(struct h2_stream *s);
 /* Frees what waits to be sent. */
 void h2_queue_drop(struct h2_stream *s);

@@ -130,7 +130,7 @@ static void on_first_head(struct h2_stream *s, bool is_end)
         return;
     }
     s->has_head = true;
-    s->is_announced = true;
+    h2_stream_announce(s);
     h->events->on_head(h->ctx, s, &s->head, is_end);
 }
 
@@ -162,6 +162,10 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     struct h2 *h = ctx;
     struct h2_stream *s = stream_of(session, id);
 
+    if (s && s->is_lingering && n > s->linger)
+        h2_reset(s, H2_NO_ERROR); /* RFC 9113 8.1: answered in full, the rest is not needed */
+    else if (s && s->is_lingering)
+        s->linger -= n;
     if (!is_heard(s) || !h->events->on_data) {
         (void)nghttp2_session_consume(session, id, n);
         return 0;
@@ -239,6 +243,32 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+static void tell_close(struct h2_stream *s, uint32_t code)
+{
+    struct h2 *h = s->h;
+
+    if (!s->is_announced)
+        return;
+    s->is_announced = false;
+    h->count--;
+    h->events->on_close(h->ctx, s, code);
+}
+
+/* We ended and the peer still sends. A reset would be right (RFC 9113 8.1), but clients lose the
+ * answer over it: curl 7.88 does. So the rest is dropped for a while, and the user is done with
+ * the stream. */
+static void linger(struct h2_stream *s)
+{
+    if (s->is_reset)
+        return;
+    s->is_lingering = true;
+    s->linger = s->h->config.stream_window;
+    h2_consume(s, s->unconsumed);
+    tell_close(s, H2_NO_ERROR);
+    s->user = NULL;
+    http_head_done(&s->head);
+}
+
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *ctx)
 {
     struct h2 *h = ctx;
@@ -260,11 +290,8 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
             h->events->on_drain(h->ctx, s);
     }
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) && h->config.role == H2_SERVER &&
-        !s->is_peer_done && !s->is_reset) {
-        s->is_reset =
-            true; /* RFC 9113 8.1: answered in full, the rest of the request is not needed */
-        (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, s->id, H2_NO_ERROR);
-    }
+        !s->is_peer_done)
+        linger(s);
     return 0;
 }
 
@@ -280,15 +307,13 @@ static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *fram
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *ctx)
 {
-    struct h2 *h = ctx;
     struct h2_stream *s = stream_of(session, id);
 
     if (!s)
         return 0;
     if (s->unconsumed > 0)
         (void)nghttp2_session_consume_connection(session, s->unconsumed);
-    if (s->is_announced)
-        h->events->on_close(h->ctx, s, s->is_refused ? H2_REFUSED_STREAM : code);
+    tell_close(s, s->is_refused ? H2_REFUSED_STREAM : code);
     (void)nghttp2_session_set_stream_user_data(session, id, NULL);
     h2_stream_free(s);
     return 0;

@@ -143,7 +143,8 @@ int h2_request(struct h2 *h, const struct http_head *head, bool is_end, void *us
     }
     s->id = id;
     s->user = user;
-    s->is_announced = s->is_responded = true;
+    s->is_responded = true;
+    h2_stream_announce(s);
     s->is_finishing = is_end;
     *ret = s;
     return 0;

@@ -223,6 +223,39 @@ static void test_early_answer_stops_the_upload(void **state)
     end_close(&server);
 }
 
+/* A small rest is dropped, so that the client can finish in peace and read its answer. */
+static void test_early_answer_lets_a_small_upload_end(void **state)
+{
+    struct end server, client;
+    struct h2_stream *s;
+
+    (void)state;
+    end_open(&server, (struct h2_config)H2_CONFIG_INIT(H2_SERVER));
+    end_open(&client, (struct h2_config)H2_CONFIG_INIT(H2_CLIENT));
+    server.serve = answer_end;
+    s = request(&client, "PUT", "/", false);
+    h2_send(s, SPAN("a"));
+    talk(&client, &server, 4096);
+    expect(&client, "head 204 .\nend\n");
+    expect(&server, "head PUT / box:80\ndata a\nclose 0\n");
+    assert_int_equal(h2_stream_count(server.h), 0);
+    h2_send(s, SPAN("b"));
+    finish_with(s, "x", "y");
+    talk(&client, &server, 4096);
+    expect(&client, "close 0\n");
+    expect(&server, "");
+    /* One that never ends must not keep a server from going. */
+    s = request(&client, "PUT", "/", false);
+    talk(&client, &server, 4096);
+    expect(&client, "head 204 .\nend\n");
+    h2_shutdown(server.h);
+    talk(&client, &server, 4096);
+    expect(&client, "close 0\ngoaway soon 0\n"); /* with no stream left it hears no more */
+    assert_false(h2_wants_read(server.h) || h2_wants_write(server.h));
+    end_close(&client);
+    end_close(&server);
+}
+
 static void test_windows(void **state)
 {
     struct h2_config config = H2_CONFIG_INIT(H2_SERVER);
@@ -479,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_exchange_cut_anywhere),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_early_answer_stops_the_upload),
+        cmocka_unit_test(test_early_answer_lets_a_small_upload_end),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_pull_keeps_to_what_is_wanted),
