@@ -65,6 +65,12 @@ void side_open(struct side *s, struct ev_loop *loop, int fd, struct conn_filter 
     assert_int_equal(conn_new(loop, fd, filter, &events, s, &s->conn, &e), 0);
 }
 
+void side_adopt(struct side *s, struct conn *conn)
+{
+    *s = (struct side){ .loop = conn_loop(conn), .conn = conn, .in = BUF_INIT(SIDE_MAX_BYTES) };
+    conn_set_events(conn, &events, s);
+}
+
 void side_done(struct side *s)
 {
     if (s->conn) {

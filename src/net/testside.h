@@ -25,6 +25,8 @@ struct side {
 typedef bool (*side_fn)(void *ctx);
 
 void side_open(struct side *s, struct ev_loop *loop, int fd, struct conn_filter *filter);
+/* Takes over a connection that is somebody else's until now. */
+void side_adopt(struct side *s, struct conn *conn);
 void side_done(struct side *s); /* after it was closed and told so */
 /* Runs the loop until is_over(ctx); false when that takes longer than SIDE_WAIT_MS. */
 bool side_wait(struct ev_loop *loop, side_fn is_over, void *ctx);

@@ -1,0 +1,269 @@
+#include "http/client_impl.h"
+
+#include "http/limits.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+struct http_client *http_client_new(struct ev_loop *loop, const struct http_client_config *config)
+{
+    struct http_client *c = NEW(struct http_client);
+
+    c->loop = loop;
+    c->config = *config;
+    if (!c->config.idle_max)
+        c->config.idle_max = HTTP_CLIENT_IDLE_MAX;
+    if (!c->config.idle_per_target_max)
+        c->config.idle_per_target_max = HTTP_CLIENT_IDLE_PER_TARGET_MAX;
+    if (!c->config.idle_ms)
+        c->config.idle_ms = HTTP_CLIENT_IDLE_MS;
+    if (!c->config.head_max_bytes)
+        c->config.head_max_bytes = HTTP_HEAD_MAX_BYTES;
+    return c;
+}
+
+static void client_free(void *obj)
+{
+    free(obj);
+}
+
+void http_client_let_go(struct http_client *c)
+{
+    if (c->is_closing && c->call_count == 0 && c->link_count == 0) {
+        c->is_closing = false;
+        ev_free_later(c->loop, c, client_free);
+    }
+}
+
+/* ---- links ---- */
+
+static size_t bucket_of(const char *key)
+{
+    uint32_t h = 2166136261u;
+
+    while (*key)
+        h = (h ^ (uint8_t)*key++) * 16777619u;
+    return h % HTTP_CLIENT_BUCKETS;
+}
+
+static void link_free(void *obj)
+{
+    struct http_link *l = obj;
+
+    http_link_h1_done(l);
+    free(l->key);
+    free(l);
+}
+
+void http_link_free(struct http_link *l)
+{
+    struct http_client *c = l->client;
+
+    if (l->state == LINK_IDLE)
+        c->idle_count--;
+    l->state = LINK_LEAVING;
+    ev_timer_stop(c->loop, &l->idle);
+    ev_post_cancel(&l->task);
+    *l->at = l->next;
+    if (l->next)
+        l->next->at = l->at;
+    c->link_count--;
+    ev_free_later(c->loop, l, link_free);
+    http_client_let_go(c);
+}
+
+void http_link_close(struct http_link *l)
+{
+    if (l->state == LINK_IDLE)
+        l->client->idle_count--;
+    l->state = LINK_LEAVING;
+    ev_timer_stop(l->client->loop, &l->idle);
+    if (l->dial)
+        dial_cancel(l->dial);
+    if (l->conn)
+        conn_close(l->conn);
+}
+
+static void idle_too_long(void *ctx)
+{
+    struct http_link *l = ctx;
+
+    l->client->idle_count--;
+    l->state = LINK_LEAVING;
+    conn_finish(l->conn);
+}
+
+void http_link_keep(struct http_link *l)
+{
+    struct http_client *c = l->client;
+    size_t same = 0;
+
+    for (const struct http_link *o = c->buckets[bucket_of(l->key)]; o; o = o->next)
+        same += o->state == LINK_IDLE && strcmp(o->key, l->key) == 0;
+    if (c->is_closing || c->idle_count >= c->config.idle_max ||
+        same >= c->config.idle_per_target_max) {
+        http_link_close(l);
+        return;
+    }
+    l->state = LINK_IDLE;
+    c->idle_count++;
+    ev_timer_start(c->loop, &l->idle, c->config.idle_ms, idle_too_long, l);
+}
+
+/* A kept connection that is readable has been closed by the server, or has bytes nobody asked for. */
+static bool is_alive(const struct http_link *l)
+{
+    char byte;
+
+    return recv(conn_fd(l->conn), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static void give(struct http_link *l, struct http_call *x)
+{
+    if (l->state == LINK_IDLE) {
+        l->client->idle_count--;
+        l->state = LINK_BUSY;
+        ev_timer_stop(l->client->loop, &l->idle);
+    }
+    x->state = CALL_OPEN;
+    x->link = l;
+    l->ops->begin(x);
+    if (x->state == CALL_OPEN)
+        http_call_watch(x);
+}
+
+static struct http_call *leave_line(struct http_link *l)
+{
+    struct http_call *x = l->line;
+
+    l->line = x->next_in_line;
+    x->next_in_line = NULL;
+    x->link = NULL;
+    return x;
+}
+
+static void on_dialed(void *ctx, struct dial_result *r, const struct err *e)
+{
+    struct http_link *l = ctx;
+    struct http_client *c = l->client;
+    struct err why;
+
+    l->dial = NULL;
+    if (!e && conn_new(c->loop, r->fd, r->filter, &http_link_h1_events, l, &l->conn, &why) < 0) {
+        if (r->filter)
+            r->filter->ops->free(r->filter);
+        e = &why;
+    }
+    if (e) {
+        struct err copy = *e;
+
+        while (l->line)
+            http_call_fail(leave_line(l), &copy);
+        http_link_free(l);
+        return;
+    }
+    if (l->state == LINK_LEAVING || !l->line) { /* called off while the connection was on its way */
+        l->state = LINK_LEAVING;
+        conn_close(l->conn);
+        return;
+    }
+    http_link_h1_open(l);
+    l->state = LINK_BUSY;
+    give(l, leave_line(l));
+    while (l->line) /* they hoped for HTTP/2 */
+        http_call_connect(leave_line(l));
+}
+
+static struct http_link *find_link(struct http_call *x)
+{
+    struct http_link *l, *next;
+
+    for (l = x->client->buckets[bucket_of(x->key)]; l; l = next) {
+        next = l->next;
+        if (strcmp(l->key, x->key) != 0)
+            continue;
+        if (l->state == LINK_IDLE && is_alive(l))
+            return l;
+        if (l->state == LINK_IDLE)
+            http_link_close(l);
+    }
+    return NULL;
+}
+
+static struct http_link *new_link(struct http_call *x)
+{
+    struct http_client *c = x->client;
+    struct http_link *l = NEW(struct http_link), **bucket = &c->buckets[bucket_of(x->key)];
+    const struct dial_spec spec = {
+        .host = x->host,
+        .port = x->port,
+        .addr = x->has_addr ? &x->addr : NULL,
+        .fd = x->fd > 0 ? take_fd(&x->fd) : 0,
+        .timeout_ms = x->connect_ms,
+        .maker = x->maker,
+        .peer_name = x->peer_name,
+        .resolver = c->config.resolver,
+    };
+
+    l->client = c;
+    l->key = own_strdup(x->key);
+    l->state = LINK_DIALING;
+    l->at = bucket;
+    l->next = *bucket;
+    if (l->next)
+        l->next->at = &l->next;
+    *bucket = l;
+    c->link_count++;
+    l->dial = dial_start(c->loop, &spec, on_dialed, l);
+    return l;
+}
+
+void http_call_connect(struct http_call *x)
+{
+    struct http_link *l = x->is_fresh_only ? NULL : find_link(x);
+    struct http_call **at;
+
+    if (l) {
+        own_fd_close(&x->fd);
+        give(l, x);
+        return;
+    }
+    l = new_link(x);
+    x->link = l;
+    for (at = &l->line; *at; at = &(*at)->next_in_line)
+        ;
+    *at = x;
+}
+
+/* ---- the client ---- */
+
+void http_client_forget_idle(struct http_client *c)
+{
+    for (size_t i = 0; i < HTTP_CLIENT_BUCKETS; i++) {
+        for (struct http_link *l = c->buckets[i]; l; l = l->next) {
+            if (l->state == LINK_IDLE)
+                http_link_close(l);
+        }
+    }
+}
+
+size_t http_client_connections(const struct http_client *c)
+{
+    return c->link_count;
+}
+
+void http_client_free(struct http_client *c)
+{
+    if (!c)
+        return;
+    c->is_closing = true;
+    for (struct http_call *x = c->calls; x; x = x->next)
+        http_call_cancel(x);
+    for (size_t i = 0; i < HTTP_CLIENT_BUCKETS; i++) {
+        for (struct http_link *l = c->buckets[i]; l; l = l->next) {
+            if (l->state != LINK_LEAVING)
+                http_link_close(l);
+        }
+    }
+    http_client_let_go(c);
+}

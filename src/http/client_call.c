@@ -1,0 +1,376 @@
+#include "http/client_impl.h"
+
+#include "http/limits.h"
+
+#define CONNECT_MS        10000     /* when the caller has no opinion */
+#define PENDING_MAX_BYTES (4 << 20) /* written by a caller that does not ask http_call_is_full() */
+
+/* ---- the end of a call ---- */
+
+static void call_free(void *obj)
+{
+    struct http_call *x = obj;
+
+    http_head_done(&x->head);
+    if (x->trailers)
+        http_head_done(x->trailers);
+    if (x->in_trailers)
+        http_head_done(x->in_trailers);
+    free(x->trailers);
+    free(x->in_trailers);
+    buf_done(&x->body);
+    buf_done(&x->stash);
+    own_fd_close(&x->fd);
+    free(x->key);
+    free(x->host);
+    free(x->peer_name);
+    free(x);
+}
+
+void http_call_forget(struct http_call *x)
+{
+    struct http_client *c = x->client;
+
+    x->state = CALL_DONE;
+    x->link = NULL;
+    ev_timer_stop(c->loop, &x->wait);
+    ev_timer_stop(c->loop, &x->total);
+    ev_post_cancel(&x->task);
+    *x->at = x->next;
+    if (x->next)
+        x->next->at = x->at;
+    c->call_count--;
+    ev_free_later(c->loop, x, call_free);
+    http_client_let_go(c);
+}
+
+/* The only way to on_done. */
+static void finish(struct http_call *x, const struct http_head *trailers, const struct err *e)
+{
+    assert(x->state != CALL_DONE);
+    http_call_forget(x);
+    x->events->on_done(x->ctx, trailers, e);
+}
+
+static void finish_later(void *ctx)
+{
+    struct http_call *x = ctx;
+
+    finish(x, NULL, &x->verdict);
+}
+
+/* Takes the call off its link, wherever it stands. */
+static void detach(struct http_call *x)
+{
+    struct http_link *l = take_ptr(&x->link);
+    struct http_call **at;
+
+    if (!l)
+        return;
+    if (x->state == CALL_OPEN) {
+        x->link = l;
+        l->ops->drop(x);
+        x->link = NULL;
+        return;
+    }
+    for (at = &l->line; *at && *at != x; at = &(*at)->next_in_line)
+        ;
+    if (*at)
+        *at = x->next_in_line;
+    if (!l->line)
+        http_link_close(l); /* nobody waits for the dial any more */
+}
+
+/* Ends it from anywhere, verbs too. x->verdict says why. */
+static void end_soon(struct http_call *x)
+{
+    if (x->state >= CALL_ENDING)
+        return;
+    detach(x);
+    x->state = CALL_ENDING;
+    ev_timer_stop(x->client->loop, &x->wait);
+    ev_timer_stop(x->client->loop, &x->total);
+    ev_post_cancel(&x->task);
+    ev_post(x->client->loop, &x->task, finish_later, x);
+}
+
+void http_call_succeed(struct http_call *x, const struct http_head *trailers)
+{
+    finish(x, trailers, NULL);
+}
+
+void http_call_fail(struct http_call *x, const struct err *e)
+{
+    struct err copy = *e;
+
+    detach(x);
+    finish(x, NULL, &copy);
+}
+
+void http_call_lost(struct http_call *x, bool is_unheard, const struct err *e)
+{
+    struct err copy = *e;
+
+    x->link = NULL;
+    if (is_unheard && !x->has_bytes && !x->is_retried && !x->is_streamed && !x->had_fd &&
+        !x->client->is_closing) {
+        x->is_retried = x->is_fresh_only = true;
+        x->state = CALL_WAITING;
+        ev_timer_stop(x->client->loop, &x->wait);
+        http_call_connect(x);
+        return;
+    }
+    finish(x, NULL, &copy);
+}
+
+void http_call_cancel(struct http_call *x)
+{
+    if (x->state >= CALL_ENDING)
+        return;
+    (void)err_set(&x->verdict, ERR_CANCELED, "the call to '%s' was called off", x->label);
+    end_soon(x);
+}
+
+/* ---- deadlines ---- */
+
+static uint64_t patience(const struct http_call *x)
+{
+    return x->has_head || !x->is_ended ? x->idle_ms : x->head_ms;
+}
+
+static void on_wait(void *ctx)
+{
+    struct http_call *x = ctx;
+    uint64_t now = x->link->ops->progress(x), ms = patience(x);
+    bool is_ours = !x->is_ended && !x->has_head &&
+                   !x->link->ops->is_sending(x); /* the caller has nothing to send */
+
+    if (now != x->seen || is_ours) {
+        http_call_watch(x);
+        return;
+    }
+    (void)err_set(&x->verdict, ERR_TIMEOUT,
+                  x->has_head ? "'%s' sent nothing for %llu ms"
+                              : "no answer from '%s' within %llu ms",
+                  x->label, (unsigned long long)ms);
+    end_soon(x);
+}
+
+void http_call_watch(struct http_call *x)
+{
+    uint64_t ms = patience(x);
+
+    x->seen = x->link->ops->progress(x);
+    if (ms && !x->is_paused)
+        ev_timer_start(x->client->loop, &x->wait, ms, on_wait, x);
+    else
+        ev_timer_stop(x->client->loop, &x->wait);
+}
+
+static void total_over(void *ctx)
+{
+    struct http_call *x = ctx;
+
+    (void)err_set(&x->verdict, ERR_TIMEOUT, "the call to '%s' took too long", x->label);
+    end_soon(x);
+}
+
+/* ---- the beginning of a call ---- */
+
+/* What calls must share to share a connection. The label at its end is for people. */
+static void make_key(struct http_call *x)
+{
+    struct buf key = BUF_INIT(4096);
+    char addr[NET_ADDR_TEXT_BYTES] = "";
+    struct err e;
+    size_t n;
+
+    if (x->has_addr)
+        (void)net_addr_text(&x->addr, addr);
+    (void)buf_addf(&key, &e, "%d %p %s %s ", (int)x->version, (void *)x->maker,
+                   x->peer_name ? x->peer_name : "", addr);
+    n = key.n;
+    if (x->host && strchr(x->host, ':'))
+        (void)buf_addf(&key, &e, "[%s]:%u", x->host, x->port);
+    else if (x->host)
+        (void)buf_addf(&key, &e, "%s:%u", x->host, x->port);
+    else
+        (void)buf_addf(&key, &e, "%s", addr);
+    x->key = (char *)key.p;
+    x->label = x->key + n;
+}
+
+static char *name_dup(const char *name)
+{
+    struct span s = span_cstr(name);
+
+    if (span_starts(s, "[") && span_ends(s, "]"))
+        s = span_slice(s, 1, s.n - 1);
+    return s.n ? span_dup(span_slice(s, 0, 1024)) : NULL;
+}
+
+static void set_target(struct http_call *x, const struct http_target *to)
+{
+    x->host = name_dup(to->host);
+    x->peer_name = name_dup(to->peer_name);
+    x->port = to->port;
+    x->has_addr = to->addr != NULL;
+    if (to->addr)
+        x->addr = *to->addr;
+    x->maker = to->maker;
+    x->version = to->version == HTTP_BY_ALPN && !to->maker ? HTTP_V1 : to->version;
+    x->fd = to->fd > 0 ? to->fd : -1;
+    x->had_fd = x->fd >= 0;
+    make_key(x);
+}
+
+static int set_authority(struct http_call *x, struct err *e)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(2048);
+    struct span host = http_head_get(&x->head, "host");
+    bool is_v6 = x->host && strchr(x->host, ':');
+
+    if (http_head_authority(&x->head).n)
+        return 0;
+    if (host.n ? buf_add(&text, host, e) < 0
+               : buf_addf(&text, e, is_v6 ? "[%s]" : "%s", x->host ? x->host : "localhost") < 0)
+        return -1;
+    if (!host.n && x->port && x->port != (x->maker ? 443 : 80) &&
+        buf_addf(&text, e, ":%u", x->port) < 0)
+        return -1;
+    return http_head_set_authority(&x->head, buf_span(&text), e);
+}
+
+/* Framing is ours: two opinions on where a message ends are how requests are smuggled. */
+static int set_framing(struct http_call *x, struct err *e)
+{
+    struct span method = http_head_method(&x->head);
+    bool wants_length =
+        span_is(method, "POST") || span_is(method, "PUT") || span_is(method, "PATCH");
+    uint64_t n = x->is_streamed ? x->stream_left : x->body.n;
+
+    (void)http_head_remove(&x->head, "content-length");
+    (void)http_head_remove(&x->head, "transfer-encoding");
+    if (n == HTTP_BODY_CHUNKED)
+        return http_head_add(&x->head, SPAN("transfer-encoding"), SPAN("chunked"),
+                             e); /* HTTP/2 leaves it out */
+    if (n || wants_length)
+        return http_head_addf(&x->head, "content-length", e, "%llu", (unsigned long long)n);
+    return 0;
+}
+
+static int set_request(struct http_call *x, const struct http_call_spec *spec, struct err *e)
+{
+    struct span method = http_head_method(spec->head);
+
+    http_head_init(&x->head, HTTP_HEAD_MAX_BYTES, HTTP_HEAD_MAX_FIELDS);
+    x->body.max = spec->is_streamed ? PENDING_MAX_BYTES : SIZE_MAX / 2;
+    x->is_streamed = spec->is_streamed;
+    x->stream_left = spec->stream_length;
+    x->is_ended = !spec->is_streamed;
+    x->is_idempotent = spec->is_idempotent || span_is(method, "GET") || span_is(method, "HEAD") ||
+                       span_is(method, "OPTIONS");
+    if (!spec->is_streamed && buf_add(&x->body, spec->body, e) < 0)
+        return -1;
+    if (http_head_copy(&x->head, spec->head, e) < 0 || set_authority(x, e) < 0)
+        return err_wrap(e, "cannot call '%s'", x->label);
+    if (http_head_set_scheme(&x->head, x->maker ? SPAN("https") : SPAN("http"), e) < 0 ||
+        set_framing(x, e) < 0)
+        return err_wrap(e, "cannot call '%s'", x->label);
+    return 0;
+}
+
+static void begin(void *ctx)
+{
+    http_call_connect(ctx);
+}
+
+struct http_call *http_call_start(struct http_client *c, const struct http_call_spec *spec)
+{
+    struct http_call *x = NEW(struct http_call);
+
+    x->client = c;
+    x->events = spec->events;
+    x->ctx = spec->ctx;
+    x->connect_ms = spec->connect_ms ? spec->connect_ms : CONNECT_MS;
+    x->head_ms = spec->head_ms;
+    x->idle_ms = spec->idle_ms;
+    x->at = &c->calls;
+    x->next = c->calls;
+    if (x->next)
+        x->next->at = &x->next;
+    c->calls = x;
+    c->call_count++;
+    set_target(x, &spec->to);
+    if (set_request(x, spec, &x->verdict) < 0) {
+        end_soon(x);
+        return x;
+    }
+    if (spec->total_ms)
+        ev_timer_start(c->loop, &x->total, spec->total_ms, total_over, x);
+    ev_post(c->loop, &x->task, begin, x);
+    return x;
+}
+
+/* ---- verbs ---- */
+
+void http_call_write(struct http_call *x, struct span bytes)
+{
+    bool is_counted = x->stream_left != HTTP_BODY_CHUNKED;
+
+    if (x->state >= CALL_ENDING || x->is_ended || bytes.n == 0)
+        return;
+    if (is_counted && bytes.n > x->stream_left) {
+        (void)err_set(&x->verdict, ERR_INVALID, "the body for '%s' is longer than was announced",
+                      x->label);
+        end_soon(x);
+        return;
+    }
+    if (is_counted)
+        x->stream_left -= bytes.n;
+    if (x->state == CALL_OPEN)
+        x->link->ops->write(x, bytes);
+    else if (buf_add(&x->body, bytes, &x->verdict) < 0)
+        end_soon(x);
+}
+
+bool http_call_is_full(const struct http_call *x)
+{
+    return x->state == CALL_WAITING || (x->state == CALL_OPEN && x->link->ops->is_full(x));
+}
+
+void http_call_end(struct http_call *x, const struct http_head *trailers)
+{
+    if (x->state >= CALL_ENDING || x->is_ended)
+        return;
+    if (x->stream_left != HTTP_BODY_CHUNKED && x->stream_left) {
+        (void)err_set(&x->verdict, ERR_INVALID, "the body for '%s' is shorter than was announced",
+                      x->label);
+        end_soon(x);
+        return;
+    }
+    x->is_ended = true;
+    if (trailers && x->stream_left == HTTP_BODY_CHUNKED) {
+        x->trailers = NEW(struct http_head);
+        http_head_init(x->trailers, HTTP_TRAILER_MAX_BYTES, HTTP_TRAILER_MAX_FIELDS);
+        if (http_head_copy(x->trailers, trailers, &x->verdict) < 0) {
+            end_soon(x);
+            return;
+        }
+    }
+    if (x->state == CALL_OPEN) {
+        x->link->ops->end(x);
+        http_call_watch(x);
+    }
+}
+
+void http_call_pause(struct http_call *x, bool is_paused)
+{
+    if (x->state >= CALL_ENDING || x->is_paused == is_paused)
+        return;
+    x->is_paused = is_paused;
+    if (x->state != CALL_OPEN)
+        return;
+    http_call_watch(x);
+    x->link->ops->pause(x, is_paused);
+}

@@ -1,0 +1,148 @@
+/* client_impl: what the files of the client share. Not for others.
+ *
+ * A link is one connection, from its dial to its end; it carries one call at a time (HTTP/1.1) or many (HTTP/2). The
+ * engine that speaks on it is behind http_link_ops. client.c owns calls and links, client_h1.c and client_h2.c speak.
+ */
+#ifndef SILICA_HTTP_CLIENT_IMPL_H
+#define SILICA_HTTP_CLIENT_IMPL_H
+
+#include "ev/timer.h"
+#include "http/client.h"
+#include "http/http1.h"
+
+#define HTTP_CLIENT_BUCKETS 256
+
+enum link_state {
+    LINK_DIALING,
+    LINK_BUSY,    /* HTTP/1.1: with a call */
+    LINK_IDLE,    /* HTTP/1.1: kept */
+    LINK_MANY,    /* HTTP/2: takes calls */
+    LINK_LEAVING, /* takes no more; goes when its connection has closed */
+};
+
+struct http_link;
+struct h2;
+struct h2_stream;
+
+struct http_link_ops {
+    /* Sends the head, and of the body what is there. x->link is set. */
+    void (*begin)(struct http_call *x);
+    void (*write)(struct http_call *x, struct span bytes);
+    void (*end)(struct http_call *x);
+    bool (*is_full)(const struct http_call *x);
+    /* Any number that changes when bytes of the call went out; and whether some wait to. */
+    uint64_t (*progress)(const struct http_call *x);
+    bool (*is_sending)(const struct http_call *x);
+    void (*pause)(struct http_call *x, bool is_paused);
+    /* The call is over before its answer is. */
+    void (*drop)(struct http_call *x);
+};
+
+struct http_link {
+    struct http_link **at, *next; /* in its bucket */
+    struct http_client *client;
+    char *key;
+    enum link_state state;
+    const struct http_link_ops *ops; /* NULL while dialing */
+    struct dial *dial;
+    struct http_call *line; /* calls that wait for the dial, in order */
+    struct conn *conn;
+    struct ev_timer idle;
+    struct ev_task task;
+    bool was_used; /* a call was answered on it before */
+    /* HTTP/1.1 */
+    struct http_call *call;
+    struct http1 parser;
+    struct http1_limits limits;
+    struct buf stash;     /* came while the caller had paused */
+    uint64_t sent_before; /* conn_sent() when the call began */
+    unsigned interims;
+    /* HTTP/2 */
+    struct h2 *h2;
+    bool is_feeding;
+};
+
+enum call_state {
+    CALL_WAITING, /* for a connection */
+    CALL_OPEN,    /* on its link */
+    CALL_ENDING,  /* the verdict stands; told in a later turn */
+    CALL_DONE,
+};
+
+struct http_call {
+    struct http_call **at, *next; /* in the client's list */
+    struct http_call *next_in_line;
+    struct http_client *client;
+    struct http_link *link;
+    enum call_state state;
+    /* what was asked for */
+    char *key, *host, *peer_name;
+    const char *label; /* "host:port", for messages; points into key */
+    uint16_t port;
+    struct net_addr addr;
+    bool has_addr;
+    struct conn_filter_maker *maker;
+    enum http_version version;
+    int fd;
+    bool had_fd; /* another socket would not lead there: never again */
+    struct http_head head;
+    struct buf body; /* all of it, or what was written before there was a connection */
+    struct http_head *trailers;
+    uint64_t stream_left; /* of an announced length; HTTP_BODY_CHUNKED */
+    bool is_streamed, is_idempotent;
+    bool is_ended; /* the caller has given all */
+    uint64_t connect_ms, head_ms, idle_ms;
+    const struct http_call_events *events;
+    void *ctx;
+    /* what happened */
+    bool has_bytes; /* of an answer */
+    bool has_head, is_paused, is_retried, is_fresh_only;
+    uint64_t seen; /* progress() when the wait was last looked at */
+    struct ev_timer wait, total;
+    struct ev_task task;
+    struct err verdict;
+    /* HTTP/2 */
+    struct h2_stream *stream;
+    struct buf stash; /* came while paused, or waits for its event */
+    struct http_head *in_trailers;
+    bool is_answered; /* the peer ended its side; told when the stash is empty */
+};
+
+struct http_client {
+    struct ev_loop *loop;
+    struct http_client_config config;
+    struct http_link *buckets[HTTP_CLIENT_BUCKETS];
+    struct http_call *calls;
+    size_t call_count, link_count, idle_count;
+    bool is_closing;
+};
+
+/* The client goes with the last thing that points to it. */
+void http_client_let_go(struct http_client *c);
+
+/* Finds a connection or makes one; from events only. */
+void http_call_connect(struct http_call *x);
+/* The answer is complete; from events only. */
+void http_call_succeed(struct http_call *x, const struct http_head *trailers);
+/* It cannot be; from events only. Detaches the call first if its link still has it. */
+void http_call_fail(struct http_call *x, const struct err *e);
+/* The connection went, or the stream was refused: again on a fresh one, or on_done. From events only. */
+void http_call_lost(struct http_call *x, bool is_unheard, const struct err *e);
+/* The last event was on_upgrade. */
+void http_call_forget(struct http_call *x);
+/* Starts or moves the deadline that fits what the call waits for. */
+void http_call_watch(struct http_call *x);
+
+/* HTTP/1.1: kept for the next call, or closed when enough are. */
+void http_link_keep(struct http_link *l);
+/* Out of the pool; freed in a later turn. Its conn is gone or somebody else's. */
+void http_link_free(struct http_link *l);
+/* No more calls; closes the connection. */
+void http_link_close(struct http_link *l);
+
+extern const struct http_link_ops http_link_h1;
+extern const struct conn_events http_link_h1_events;
+void http_link_h1_open(struct http_link *l);
+void http_link_h1_done(struct http_link *l);
+
+#endif
