@@ -13,6 +13,7 @@
 #define PATH_BYTES        64
 #define STAT_BYTES        1024
 #define FORKED_NOT_EXECED 0x40 /* PF_FORKNOEXEC of the kernel, in the flags of /proc/PID/stat */
+#define EXITING           0x04 /* PF_EXITING */
 
 static int open_of(pid_t pid, const char *name, int flags)
 {
@@ -58,6 +59,7 @@ bool proc_read(pid_t pid, struct proc *ret)
         .pgrp = (pid_t)field[5],
         .session = (pid_t)field[6],
         .has_execed = !(field[9] & FORKED_NOT_EXECED),
+        .is_exiting = field[9] & EXITING,
         .threads = (unsigned)field[20],
         .start = field[22],
     };
@@ -66,7 +68,7 @@ bool proc_read(pid_t pid, struct proc *ret)
 
 bool proc_is_alive(const struct proc *p)
 {
-    return (p->state != 'Z' && p->state != 'X') || p->threads > 1;
+    return (p->state != 'Z' && p->state != 'X' && !p->is_exiting) || p->threads > 1;
 }
 
 bool proc_is_stopped(const struct proc *p)

@@ -138,13 +138,14 @@ static void freeze_member(struct herd *h, size_t i)
 {
     struct member *m = &h->v[i];
     struct proc p;
+    bool is_there = proc_read(m->pid, &p) && p.start == m->start && p.state != 'X';
 
-    m->is_alive = proc_read(m->pid, &p) && p.start == m->start && proc_is_alive(&p);
+    m->is_alive = is_there && proc_is_alive(&p);
     /* One that waits in the kernel (for its vforked child, which we stop) forks nothing meanwhile. */
     m->is_settled = !m->is_alive || proc_is_stopped(&p) || p.state == 'D';
     if (m->is_alive && !proc_is_stopped(&p))
         (void)send_signal(h, m, SIGSTOP);
-    if (m->is_alive && !h->is_unlisted)
+    if (!h->is_unlisted && (m->is_alive || (is_there && p.state != 'Z')))
         h->is_unlisted = !proc_children(p.pid, on_child, h); /* m may have moved from here on */
 }
 
