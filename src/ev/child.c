@@ -8,12 +8,13 @@
 #include <sys/wait.h>
 
 #define BUCKETS   256  /* by pid; thousands of children at once still mean short lists */
-#define EARLY_MAX 1024 /* statuses kept for spawns under way; more orphans than this in one spawn lose theirs */
+#define EARLY_MAX 32768 /* statuses kept for spawns under way: all pids of a usual system, as when a fork storm ends */
 
 /* A zombie whose pid nobody knew while a spawn was under way. */
 struct early {
     pid_t pid;
     int wait_status;
+    unsigned epoch; /* when it was reaped: it may belong to a spawn begun then or before */
 };
 
 struct ev_children {
@@ -23,7 +24,8 @@ struct ev_children {
     ev_signal_fn fn;
     void *ctx;
     struct ev_child *buckets[BUCKETS];
-    unsigned spawning;
+    unsigned epoch;       /* spawns under way began in this one or the one before */
+    unsigned spawning[2]; /* how many, by the epoch's last bit */
     struct early *early;
     size_t early_n, early_cap;
     struct ev_child *ended; /* found by watch: to be told in a later turn */
@@ -50,7 +52,7 @@ static void keep_early(struct ev_children *kids, pid_t pid, int wait_status)
         kids->early_cap = kids->early_cap ? kids->early_cap * 2 : 16;
         kids->early = own_resize(kids->early, kids->early_cap, sizeof *kids->early);
     }
-    kids->early[kids->early_n++] = (struct early){ pid, wait_status };
+    kids->early[kids->early_n++] = (struct early){ pid, wait_status, kids->epoch };
 }
 
 static void reap(struct ev_children *kids)
@@ -65,7 +67,7 @@ static void reap(struct ev_children *kids)
             *at = c->next;
             c->wait_status = wait_status;
             c->fn(c->ctx);
-        } else if (kids->spawning) {
+        } else if (kids->spawning[0] || kids->spawning[1]) {
             keep_early(kids, pid, wait_status);
         } else {
             kids->orphans++;
@@ -136,17 +138,35 @@ void ev_children_close(struct ev_children *kids)
         free(kids);
 }
 
-void ev_child_spawn_begin(struct ev_children *kids)
+unsigned ev_child_spawn_begin(struct ev_children *kids)
 {
-    kids->spawning++;
+    kids->spawning[kids->epoch & 1]++;
+    return kids->epoch;
 }
 
-void ev_child_spawn_end(struct ev_children *kids)
+/* Drops what was reaped before the oldest epoch that still has spawns under way: an orphan. */
+static void drop_early(struct ev_children *kids)
 {
-    assert(kids->spawning > 0);
-    if (--kids->spawning == 0) {
-        kids->orphans += kids->early_n;
-        kids->early_n = 0;
+    bool is_idle = !kids->spawning[0] && !kids->spawning[1];
+    size_t n = 0;
+
+    for (size_t i = 0; i < kids->early_n && !is_idle; i++) {
+        if (kids->early[i].epoch == kids->epoch || kids->early[i].epoch == kids->epoch - 1)
+            kids->early[n++] = kids->early[i];
+    }
+    kids->orphans += kids->early_n - n;
+    kids->early_n = n;
+}
+
+void ev_child_spawn_end(struct ev_children *kids, unsigned epoch)
+{
+    unsigned before = (kids->epoch - 1) & 1;
+
+    assert(kids->spawning[epoch & 1] > 0);
+    kids->spawning[epoch & 1]--;
+    if (kids->spawning[before] == 0) { /* the older ones have ended: the next epoch takes their place */
+        kids->epoch++;
+        drop_early(kids);
     }
 }
 

@@ -34,9 +34,10 @@ int ev_children_open(struct ev_loop *loop, const int *signals, ev_signal_fn fn, 
 void ev_children_close(struct ev_children *kids);
 
 /* A spawn on another thread may end, and be reaped here, before its pid is known: between begin and end the
- * statuses of unknown pids are kept. Each begin has one end. */
-void ev_child_spawn_begin(struct ev_children *kids);
-void ev_child_spawn_end(struct ev_children *kids);
+ * statuses of unknown pids are kept. Each begin has one end, which gets what begin returned: so a status is dropped
+ * as soon as nobody can ask for it, even if spawns never cease, and a pid that comes round again meets no old one. */
+unsigned ev_child_spawn_begin(struct ev_children *kids);
+void ev_child_spawn_end(struct ev_children *kids, unsigned epoch);
 
 /* fn(ctx) runs once, in a later turn, when the child has ended. Call between begin and end. */
 void ev_child_watch(struct ev_children *kids, struct ev_child *c, pid_t pid, ev_fn fn, void *ctx);

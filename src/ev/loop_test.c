@@ -266,30 +266,31 @@ static void test_children_are_told_apart_from_orphans(void **state)
     struct ev_child late = { 0 }, early = { 0 };
     struct ev_timer guard = { 0 };
     struct err e;
+    unsigned epoch;
     pid_t pid;
 
     (void)state;
     assert_int_equal(ev_children_open(loop, NULL, NULL, NULL, &kids, &e), 0);
 
-    ev_child_spawn_begin(kids); /* this one is reaped before anybody knows its pid */
+    epoch = ev_child_spawn_begin(kids); /* this one is reaped before anybody knows its pid */
     pid = fork();
     if (pid == 0)
         _exit(3);
     (void)usleep(20000);
     ev_loop_turn(loop);
     ev_child_watch(kids, &early, pid, stop, loop);
-    ev_child_spawn_end(kids);
+    ev_child_spawn_end(kids, epoch);
     ev_loop_run(loop);
     assert_int_equal(WEXITSTATUS(early.wait_status), 3);
 
-    ev_child_spawn_begin(kids);
+    epoch = ev_child_spawn_begin(kids);
     pid = fork();
     if (pid == 0) {
         (void)usleep(10000);
         _exit(4);
     }
     ev_child_watch(kids, &late, pid, stop, loop);
-    ev_child_spawn_end(kids);
+    ev_child_spawn_end(kids, epoch);
     assert_true(ev_child_is_known(kids, pid));
     ev_loop_run(loop);
     assert_int_equal(WEXITSTATUS(late.wait_status), 4);
@@ -305,6 +306,38 @@ static void test_children_are_told_apart_from_orphans(void **state)
     ev_loop_free(loop);
 }
 
+static void test_an_old_status_meets_no_new_child(void **state)
+{
+    struct ev_loop *loop = make_loop();
+    struct ev_children *kids = NULL;
+    struct ev_child again = { 0 };
+    unsigned old, young;
+    struct err e;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(ev_children_open(loop, NULL, NULL, NULL, &kids, &e), 0);
+    old = ev_child_spawn_begin(kids);
+    pid = fork(); /* an orphan's death, while somebody spawns */
+    if (pid == 0)
+        _exit(6);
+    (void)usleep(20000);
+    ev_loop_turn(loop);
+    for (int i = 0; i < 3; i++) { /* spawns never cease, but each has its end */
+        young = ev_child_spawn_begin(kids);
+        ev_child_spawn_end(kids, old);
+        old = young;
+    }
+    ev_child_watch(kids, &again, pid, stop, loop); /* the number has come round */
+    ev_child_spawn_end(kids, old);
+    ev_loop_turn(loop);
+    assert_true(ev_child_is_known(kids, pid)); /* it lives, as far as we know */
+    assert_int_equal(ev_children_orphans(kids), 1);
+    ev_child_forget(kids, &again);
+    ev_children_close(kids);
+    ev_loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -316,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_a_closing_pool_completes_what_it_cancels),
         cmocka_unit_test(test_io_reports_what_is_readable),
         cmocka_unit_test(test_children_are_told_apart_from_orphans),
+        cmocka_unit_test(test_an_old_status_meets_no_new_child),
     };
 
     return cmocka_run_group_tests(all, NULL, NULL);

@@ -182,14 +182,14 @@ static void on_spawned(void *ctx)
     if (x->spawn_work.is_canceled)
         l->fail = (struct spawn_fail){ SPAWN_STEP_CLONE, ECANCELED };
     if (l->fail.step != SPAWN_STEP_NONE) {
-        ev_child_spawn_end(pool->children);
+        ev_child_spawn_end(pool->children, x->epoch);
         x->result.fail = l->fail;
         finish(x);
         return;
     }
     x->pid = l->pid;
     ev_child_watch(pool->children, &x->child, x->pid, on_child, x);
-    ev_child_spawn_end(pool->children);
+    ev_child_spawn_end(pool->children, x->epoch);
     exec_launch_done(l);
     x->state = EXEC_RUNNING;
     x->started_ms = ev_now_ms(pool->loop);
@@ -212,7 +212,7 @@ static void launch(struct exec *x)
 {
     x->state = EXEC_SPAWNING;
     list_add(&x->pool->live, x);
-    ev_child_spawn_begin(x->pool->children);
+    x->epoch = ev_child_spawn_begin(x->pool->children);
     ev_pool_submit(x->pool->spawners, &x->spawn_work, exec_launch_run, on_spawned, x);
 }
 

@@ -71,6 +71,7 @@ struct exec {
     struct exec_launch launch;
     struct ev_work spawn_work, kill_work;
     struct ev_child child;
+    unsigned epoch; /* of its spawn, for the reaper */
     pid_t pid;
     uint64_t started_ms;
     struct ev_timer deadline;

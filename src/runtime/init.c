@@ -65,15 +65,16 @@ int init_start(struct runtime *rt, char **command, struct err *e)
 {
     struct spawn_spec spec = SPAWN_SPEC_INIT;
     struct spawn_fail fail;
+    unsigned epoch;
 
     spec.argv = command;
     spec.envp = environ;
     spec.search_path = getenv("PATH");
-    ev_child_spawn_begin(rt->children);
+    epoch = ev_child_spawn_begin(rt->children);
     init.pid = spawn(&spec, &fail);
     if (init.pid > 0)
         ev_child_watch(rt->children, &init.child, init.pid, main_ended, rt);
-    ev_child_spawn_end(rt->children);
+    ev_child_spawn_end(rt->children, epoch);
     if (init.pid > 0)
         return 0;
     init.pid = 0;
