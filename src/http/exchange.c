@@ -240,6 +240,11 @@ void http_on_gone(struct http_exchange *x, ev_fn fn, void *ctx)
     x->gone_ctx = ctx;
 }
 
+void http_eof_is_gone(struct http_exchange *x)
+{
+    x->is_eof_gone = true;
+}
+
 void http_on_drain(struct http_exchange *x, ev_fn fn, void *ctx)
 {
     x->on_drain = fn;

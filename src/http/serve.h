@@ -96,6 +96,9 @@ void http_body_collect(struct http_exchange *x, size_t max, http_collect_fn done
 
 /* The peer went away (or the server closes) before the answer was ended. */
 void http_on_gone(struct http_exchange *x, ev_fn fn, void *ctx);
+/* From now on a peer that ended its sending side counts as gone. In HTTP/1.1 that is how most clients leave, but a few
+ * only say that no more requests follow: for work that is pointless without a reader. HTTP/2 always tells. */
+void http_eof_is_gone(struct http_exchange *x);
 /* The answer was full and can take more. */
 void http_on_drain(struct http_exchange *x, ev_fn fn, void *ctx);
 

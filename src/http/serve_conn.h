@@ -73,6 +73,7 @@ struct http_exchange {
     void *collect_ctx;
     /* answer */
     struct http_head answer;
+    bool is_eof_gone; /* the handler does not want to go on without a reader */
     bool has_begun, is_over, is_head_method, is_chunked, keep_alive;
     uint64_t left; /* of the announced length */
     ev_fn on_gone, on_drain;

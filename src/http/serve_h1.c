@@ -43,7 +43,7 @@ static void stall_check(void *ctx)
     struct err e;
 
     if (!x && !conn_is_sending(hc->conn)) {
-        conn_close(hc->conn);
+        http_conn_set_deadline(hc, http_server_config(hc->server)->idle_timeout_ms, idle_over);
         return;
     }
     if (waits_for_peer(hc) && moved == hc->moved) {
@@ -145,7 +145,10 @@ static void next_request(struct http_conn *hc)
         return;
     }
     http1_next(&hc->h1);
-    http_conn_set_deadline(hc, http_server_config(hc->server)->idle_timeout_ms, idle_over);
+    if (conn_is_sending(hc->conn))
+        watch_for_stalls(hc); /* the answer is still on its way; the idle time begins behind it */
+    else
+        http_conn_set_deadline(hc, http_server_config(hc->server)->idle_timeout_ms, idle_over);
 }
 
 static bool can_take(const struct http_conn *hc)
@@ -265,6 +268,10 @@ void http_h1_eof(struct http_conn *hc)
     if (!hc->one && hc->pending.n == 0) {
         hc->is_finished = true;
         conn_finish(hc->conn);
+        return;
+    }
+    if (hc->one && hc->one->is_eof_gone && !hc->one->is_over) {
+        conn_close(hc->conn);
         return;
     }
     if (hc->one && hc->one->body == HTTP_BODY_COMING && hc->pending.n == 0 && http1_eof(&hc->h1, &e) == HTTP1_BAD)

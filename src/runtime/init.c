@@ -5,6 +5,7 @@
 #include "ev/timer.h"
 #include "runtime/exec.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -78,6 +79,7 @@ int init_start(struct runtime *rt, char **command, struct err *e)
     if (init.pid > 0)
         return 0;
     init.pid = 0;
+    init.exit_status = fail.sys == ENOENT ? 127 : 126; /* as shells report it */
     return spawn_err(e, &spec, fail);
 }
 

@@ -32,6 +32,8 @@ static int usage_error(const struct err *e)
     fprintf(stderr, "silica-runtime: %s\n", e->msg);
     if (e->hint[0])
         fprintf(stderr, "hint: %s\n", e->hint);
+    if (init_exit_status())
+        return init_exit_status(); /* the main command: not found, or not to be run */
     return err_map(e->code)->exit_code == 2 ? 2 : 1;
 }
 
@@ -64,8 +66,10 @@ static int listen_on(struct runtime *rt, struct listeners *ls, const char *text,
 {
     struct net_addr addr;
 
-    if (net_addr_parse(text, &addr, e) < 0)
+    if (net_addr_parse(text, &addr, e) < 0) {
+        e->code = ERR_USAGE;
         return err_wrap(e, "--listen");
+    }
     if (ls->n == LISTENERS_MAX)
         return err_set(e, ERR_USAGE, "more than %d listeners", LISTENERS_MAX);
     if (net_listen(rt->loop, &addr, http_server_accept, rt->http, &ls->v[ls->n], e) < 0)
@@ -205,7 +209,7 @@ static int serve(struct runtime *rt, char **command, struct err *e)
     if (make_parts(rt, e) < 0 || listen_all(rt, &ls, e) < 0)
         return -1;
     if (*command && init_start(rt, command, e) < 0)
-        return -1;
+        return -1; /* the exit code says which: init_exit_status() */
     if (tell_ready(rt, &ls, e) < 0)
         return -1;
     rt->started_ms = time_mono_ms();

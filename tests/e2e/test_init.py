@@ -73,7 +73,7 @@ def test_a_graceful_stop(start_runtime):
     assert server.wait(15) == 0
     t.join()
     assert answers["sleep"].status_code == 200
-    assert answers["sleep"].json()["exit_code"] == 1
+    assert answers["sleep"].json()["exit_code"] == -9
 
 
 def test_help_version_and_bad_usage():

@@ -13,8 +13,8 @@ from harness.server import wait_until
 pytestmark = [pytest.mark.contract("E"), pytest.mark.ours]
 
 
-def post(server, path, **body):
-    return requests.post(server.url + path, json=body, timeout=60)
+def post(server, route, /, **body):
+    return requests.post(server.url + route, json=body, timeout=60)
 
 
 @pytest.mark.core

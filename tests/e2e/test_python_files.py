@@ -208,7 +208,7 @@ def test_a_field_instead_of_a_file(runtime):
 def test_an_aborted_upload_leaves_nothing(runtime):
     (runtime.root / "keep").write_text("old")
     with raw.connect(runtime) as s:
-        s.sendall(b"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\nContent-Type: multipart/form-data; boundary=b\r\n\r\n"
+        s.sendall(b"POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\nContent-Type: multipart/form-data; boundary=b\r\n\r\n"
                   b'--b\r\nContent-Disposition: form-data; name="file"; filename="keep"\r\n\r\n' + b"z" * 3_000_000)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     wait_until(lambda: not [n for n in os.listdir(runtime.root) if n.startswith(".sandboxd-tmp-")], 10, "no temporary file is left")

@@ -92,6 +92,7 @@ static void run(struct runtime *rt, struct http_exchange *x, const char *command
         return;
     }
     http_on_gone(x, on_gone, s);
+    http_eof_is_gone(x);
 }
 
 static void handle(struct runtime *rt, struct http_exchange *x, struct json_doc *doc)
