@@ -168,7 +168,7 @@ def run_tier(count, tier, keyword):
         return run_meson(count, tier, TREE / "build" / "debug", keyword)
     if tier == "asan":
         run_meson(count, tier, TREE / "build" / "asan", keyword)
-        runtime, marks = TREE / "build" / "asan" / "silica-runtime", "core"
+        runtime, marks = TREE / "build" / "asan" / "src" / "runtime" / "silica-runtime", "core"
         if not runtime.exists():
             return count.skip("asan/core", "no sanitizer build of the runtime")
     for suite in IN_TIER[tier]:
