@@ -65,7 +65,7 @@ static void on_ended(void *ctx, struct exec_result *r)
     struct command_fail why;
 
     log_info("execute.exit", KV("program", (const char *)c->command.program),
-             KV("code", command_exit_code(r)), KV("failed", r->fail.step != SPAWN_STEP_NONE),
+             KV("code", command_exit_code(r)), KV("failed", (bool)r->fail.step),
              KV("canceled", r->is_canceled), KV("ms", r->ran_ms));
     if (r->fail.step) {
         command_spawn_failed(&c->command, r->fail, &why);
