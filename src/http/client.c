@@ -142,6 +142,14 @@ static struct http_call *leave_line(struct http_link *l)
     return x;
 }
 
+static bool is_h2(const struct http_link *l)
+{
+    const struct conn_filter *f = conn_get_filter(l->conn);
+
+    return l->version == HTTP_V2 ||
+           (l->version == HTTP_BY_ALPN && f && strcmp(f->ops->protocol(f), "h2") == 0);
+}
+
 static void on_dialed(void *ctx, struct dial_result *r, const struct err *e)
 {
     struct http_link *l = ctx;
@@ -167,6 +175,12 @@ static void on_dialed(void *ctx, struct dial_result *r, const struct err *e)
         conn_close(l->conn);
         return;
     }
+    if (is_h2(l)) {
+        http_link_h2_open(l);
+        while (l->line)
+            give(l, leave_line(l));
+        return;
+    }
     http_link_h1_open(l);
     l->state = LINK_BUSY;
     give(l, leave_line(l));
@@ -182,6 +196,8 @@ static struct http_link *find_link(struct http_call *x)
         next = l->next;
         if (strcmp(l->key, x->key) != 0)
             continue;
+        if (l->state == LINK_MANY || (l->state == LINK_DIALING && l->line && l->version != HTTP_V1))
+            return l;
         if (l->state == LINK_IDLE && is_alive(l))
             return l;
         if (l->state == LINK_IDLE)
@@ -207,6 +223,7 @@ static struct http_link *new_link(struct http_call *x)
 
     l->client = c;
     l->key = own_strdup(x->key);
+    l->version = x->version;
     l->state = LINK_DIALING;
     l->at = bucket;
     l->next = *bucket;
@@ -225,10 +242,13 @@ void http_call_connect(struct http_call *x)
 
     if (l) {
         own_fd_close(&x->fd);
-        give(l, x);
-        return;
+        if (l->state != LINK_DIALING) {
+            give(l, x);
+            return;
+        }
+    } else {
+        l = new_link(x);
     }
-    l = new_link(x);
     x->link = l;
     for (at = &l->line; *at; at = &(*at)->next_in_line)
         ;

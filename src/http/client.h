@@ -51,7 +51,7 @@ struct http_target {
 };
 
 struct http_call_events {
-    /* The final response; 1xx are skipped. The head lives until on_done, and in it where the call succeeded. */
+    /* The final response, borrowed for the call; 1xx are skipped. */
     void (*on_head)(void *ctx, const struct http_head *head);
     /* A piece of its body, borrowed for the call. NULL drops it. */
     void (*on_data)(void *ctx, struct span bytes);
@@ -103,7 +103,7 @@ void http_call_pause(struct http_call *x, bool is_paused);
 /* on_done then gets ERR_CANCELED. */
 void http_call_cancel(struct http_call *x);
 
-/* A whole response; head and body live for the call. With e: no head, and the body is what came before. */
+/* A whole response; head and body live for the call. With e they are what came before, head may be NULL. */
 typedef void (*http_fetch_fn)(void *ctx, const struct http_head *head, struct span body,
                               const struct err *e);
 /* A call whose body is collected, at most max_bytes (then ERR_LIMIT). spec->events and ctx are not used. */

@@ -318,7 +318,7 @@ void http_call_write(struct http_call *x, struct span bytes)
 {
     bool is_counted = x->stream_left != HTTP_BODY_CHUNKED;
 
-    if (x->state >= CALL_ENDING || x->is_ended || bytes.n == 0)
+    if (x->state > CALL_OPEN || x->is_ended || bytes.n == 0)
         return;
     if (is_counted && bytes.n > x->stream_left) {
         (void)err_set(&x->verdict, ERR_INVALID, "the body for '%s' is longer than was announced",
@@ -341,7 +341,7 @@ bool http_call_is_full(const struct http_call *x)
 
 void http_call_end(struct http_call *x, const struct http_head *trailers)
 {
-    if (x->state >= CALL_ENDING || x->is_ended)
+    if (x->state > CALL_OPEN || x->is_ended)
         return;
     if (x->stream_left != HTTP_BODY_CHUNKED && x->stream_left) {
         (void)err_set(&x->verdict, ERR_INVALID, "the body for '%s' is shorter than was announced",
@@ -369,6 +369,8 @@ void http_call_pause(struct http_call *x, bool is_paused)
     if (x->state >= CALL_ENDING || x->is_paused == is_paused)
         return;
     x->is_paused = is_paused;
+    if (x->state == CALL_ANSWERED && !is_paused && !x->task.is_queued)
+        ev_post(x->client->loop, &x->task, http_call_h2_go_on, x);
     if (x->state != CALL_OPEN)
         return;
     http_call_watch(x);

@@ -6,7 +6,8 @@
 struct fetch {
     struct http_call *call;
     struct ev_loop *loop;
-    const struct http_head *head;
+    struct http_head head;
+    bool has_head;
     struct buf body;
     struct err limit; /* why it was called off */
     http_fetch_fn done;
@@ -17,6 +18,7 @@ static void fetch_free(void *obj)
 {
     struct fetch *f = obj;
 
+    http_head_done(&f->head);
     buf_done(&f->body);
     free(f);
 }
@@ -24,8 +26,10 @@ static void fetch_free(void *obj)
 static void on_head(void *ctx, const struct http_head *head)
 {
     struct fetch *f = ctx;
+    struct err e;
 
-    f->head = head;
+    http_head_init(&f->head, head->text.max, head->field_max);
+    f->has_head = http_head_copy(&f->head, head, &e) == 0; /* the same ceilings */
 }
 
 static void on_data(void *ctx, struct span bytes)
@@ -39,13 +43,13 @@ static void on_data(void *ctx, struct span bytes)
     http_call_cancel(f->call);
 }
 
-/* The head belongs to the link, which may be gone when a call fails. */
 static void on_done(void *ctx, const struct http_head *trailers, const struct err *e)
 {
     struct fetch *f = ctx;
 
     (void)trailers;
-    f->done(f->ctx, e ? NULL : f->head, buf_span(&f->body), e && f->limit.code ? &f->limit : e);
+    f->done(f->ctx, f->has_head ? &f->head : NULL, buf_span(&f->body),
+            e && f->limit.code ? &f->limit : e);
     ev_free_later(f->loop, f, fetch_free);
 }
 

@@ -42,6 +42,7 @@ struct http_link {
     struct http_link **at, *next; /* in its bucket */
     struct http_client *client;
     char *key;
+    enum http_version version;
     enum link_state state;
     const struct http_link_ops *ops; /* NULL while dialing */
     struct dial *dial;
@@ -58,14 +59,16 @@ struct http_link {
     uint64_t sent_before; /* conn_sent() when the call began */
     unsigned interims;
     /* HTTP/2 */
-    struct h2 *h2;
+    struct h2 *h2; /* NULL once the session is over */
+    struct err why;
     bool is_feeding;
 };
 
 enum call_state {
-    CALL_WAITING, /* for a connection */
-    CALL_OPEN,    /* on its link */
-    CALL_ENDING,  /* the verdict stands; told in a later turn */
+    CALL_WAITING,  /* for a connection */
+    CALL_OPEN,     /* on its link */
+    CALL_ANSWERED, /* HTTP/2: complete, but the caller has paused */
+    CALL_ENDING,   /* the verdict stands; told in a later turn */
     CALL_DONE,
 };
 
@@ -103,9 +106,8 @@ struct http_call {
     struct err verdict;
     /* HTTP/2 */
     struct h2_stream *stream;
-    struct buf stash; /* came while paused, or waits for its event */
+    struct buf stash; /* came while paused */
     struct http_head *in_trailers;
-    bool is_answered; /* the peer ended its side; told when the stash is empty */
 };
 
 struct http_client {
@@ -144,5 +146,8 @@ extern const struct http_link_ops http_link_h1;
 extern const struct conn_events http_link_h1_events;
 void http_link_h1_open(struct http_link *l);
 void http_link_h1_done(struct http_link *l);
+void http_link_h2_open(struct http_link *l);
+/* An ev_fn: delivers what came while the call was paused. */
+void http_call_h2_go_on(void *call);
 
 #endif

@@ -987,7 +987,7 @@ static void on_fetched(void *ctx, const struct http_head *head, struct span body
 {
     struct fetched *f = ctx;
 
-    assert_true((head == NULL) == (e != NULL));
+    assert_true(head || e);
     f->dones++;
     f->status = head ? head->status : 0;
     (void)snprintf(f->body, sizeof f->body, "%.*s", SPAN_ARG(body));

@@ -177,12 +177,23 @@ static void shake(void *ctx, unsigned ready)
         fail_handshake(d);
 }
 
+/* Probes find a dead peer that a watch would wait for forever, as it sends nothing itself. */
+static void set_tcp(int fd)
+{
+    static const int on = 1, idle_s = DIAL_KEEPALIVE_S, step_s = DIAL_KEEPALIVE_S, probes = 3;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step_s, sizeof step_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 /* The first to connect: the others are dropped. */
 static void won(struct attempt *a)
 {
     struct dial *d = a->dial;
     const char *name = d->peer_name[0] ? d->peer_name : d->host[0] ? d->host : NULL;
-    const int on = 1;
     struct err e;
 
     ev_io_close(&a->io);
@@ -190,7 +201,7 @@ static void won(struct attempt *a)
     d->fd = take_fd(&a->fd);
     stop_attempts(d);
     if (d->addrs[d->fd_at].sa.ss_family != AF_UNIX)
-        (void)setsockopt(d->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        set_tcp(d->fd);
     if (!d->maker) {
         finish(d, NULL);
         return;

@@ -17,6 +17,7 @@
 #define CONN_FILE_READ_BYTES   (256 * 1024) /* the same where bytes must pass through a filter */
 #define DIAL_STAGGER_MS        250          /* an address that has not answered by then gets company (RFC 8305 section 5) */
 #define DIAL_UNIX_RETRY_MS     10           /* a unix listener whose queue is full cannot be waited for, only asked again */
+#define DIAL_KEEPALIVE_S       15           /* a peer that is gone without a word is known after a minute */
 #define RESOLVE_TRY_MS         2000         /* one server, one try; resolvers on a loaded node take a second */
 #define RESOLVE_TRIES          3            /* then the name cannot be resolved now */
 
