@@ -14,8 +14,10 @@
 #define SPAWN_THREADS                                                                              \
     2                  /* more only wait for the same processors: measured, see the style page, 8 */
 #define KILL_THREADS 2 /* one tree that will not die must not keep another from its deadline */
-/* Most commands end sooner: their pipes are then read once and never watched. */
-#define LAZY_MS 2
+/* Most commands end sooner: their pipes are then read once and never watched. The more run at once the longer
+ * each takes, and the more watching would cost. Until then a command may block on a full pipe. */
+#define LAZY_MS     2U
+#define LAZY_MAX_MS 20U
 
 static void start_kill(struct exec *x);
 static void start_next(struct exec_pool *pool);
@@ -198,7 +200,8 @@ static void on_spawned(void *ctx)
     if (x->mode == EXEC_STREAM || x->mode == EXEC_PTY)
         exec_out_open(x);
     else
-        ev_timer_start(pool->loop, &x->timer, LAZY_MS, on_lazy, x);
+        ev_timer_start(pool->loop, &x->timer, MIN(LAZY_MS + pool->live.n / 4, LAZY_MAX_MS), on_lazy,
+                       x);
     exec_in_begin(x);
     if (x->result.is_canceled)
         start_kill(x);
@@ -361,8 +364,9 @@ static void start_kill(struct exec *x)
     ev_timer_stop(x->pool->loop, &x->timer);
     exec_out_open(x); /* the lazy timer is gone, and the kill may take a while */
     /* On this thread a running command is not reaped, so the descriptor is of it and no other. */
-    x->tree = (struct tree){ .main = x->pid,
-                             .main_fd = x->state == EXEC_RUNNING ? proc_open(x->pid) : -1 };
+    x->tree = (struct tree){ .main = x->pid, .has_main = x->state == EXEC_RUNNING, .main_fd = -1 };
+    if (x->tree.has_main)
+        x->tree.main_fd = proc_open(x->pid);
     note_links(x);
     note_others(x);
     ev_pool_submit(x->pool->killers, &x->kill_work, run_kill, on_killed, x);

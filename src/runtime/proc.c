@@ -224,9 +224,13 @@ int proc_open(pid_t pid)
 bool proc_signal(pid_t pid, uint64_t start, int sig)
 {
     OWN_FD int fd = proc_open(pid);
+    bool has_no_pidfd =
+        fd < 0 && errno != ESRCH; /* an old kernel, a filter, or no descriptor left */
     struct proc now;
 
     /* The descriptor first: what is read after it is about the same process, or that one has ended and the
      * signal goes nowhere. */
-    return fd >= 0 && proc_read(pid, &now) && now.start == start && proc_signal_fd(fd, sig);
+    if ((fd < 0 && !has_no_pidfd) || !proc_read(pid, &now) || now.start != start)
+        return false;
+    return has_no_pidfd ? kill(pid, sig) == 0 : proc_signal_fd(fd, sig);
 }

@@ -19,7 +19,8 @@ struct proc {
     unsigned threads; /* a zombie with more than one still runs: only its first thread has ended */
     char state;       /* R S D T t Z X I */
     bool has_execed;  /* false between fork and exec */
-    bool is_exiting;  /* on its way out: forks nothing any more, but its children may still be listed below it */
+    bool
+        is_exiting; /* on its way out: forks nothing any more, but its children may still be listed below it */
 };
 
 struct proc_table {

@@ -39,6 +39,7 @@ struct herd {
 static void herd_init(struct herd *h, const struct tree *tree)
 {
     *h = (struct herd){ .tree = tree, .until_ms = time_mono_ms() + TREE_BUDGET_MS };
+    h->is_unlisted = tree && tree->is_unlisted;
     memset(h->bucket, 0xff, sizeof h->bucket);
 }
 
@@ -84,17 +85,15 @@ static void on_child(void *ctx, pid_t pid)
 {
     struct herd *h = ctx;
     struct member *known = find(h, pid);
-    OWN_FD int fd = -1;
     struct proc p;
 
     if (known && (known->is_alive || known->is_settled))
         return; /* it has its turn; and a storm leaves thousands of zombies, not worth a look each pass */
-    fd = proc_open(pid);
-    if (fd < 0 || !proc_read(pid, &p) || !find(h, p.ppid))
+    if (!proc_read(pid, &p) || !find(h, p.ppid))
         return;
     add(h, &p);
     if (proc_is_alive(&p) && !proc_is_stopped(&p))
-        (void)proc_signal_fd(fd, SIGSTOP);
+        (void)proc_signal(pid, p.start, SIGSTOP);
 }
 
 static void add_by_parents(struct herd *h)
@@ -115,21 +114,22 @@ static void add_by_parents(struct herd *h)
 
 static bool is_main(const struct herd *h, const struct member *m)
 {
-    return h->tree && h->tree->main_fd >= 0 && m->pid == h->tree->main;
+    return h->tree && h->tree->has_main && m->pid == h->tree->main;
 }
 
 static bool send_signal(const struct herd *h, const struct member *m, int sig)
 {
-    return is_main(h, m) ? proc_signal_fd(h->tree->main_fd, sig)
-                         : proc_signal(m->pid, m->start, sig);
+    if (is_main(h, m) && h->tree->main_fd >= 0)
+        return proc_signal_fd(h->tree->main_fd, sig);
+    return proc_signal(m->pid, m->start, sig);
 }
 
 /* The number of main names its session and group as long as main is not reaped, or somebody is still in them;
  * when a process has that pid and is not main, nobody was left and the number began a new life. */
 static bool is_number_ours(const struct tree *t)
 {
-    if (t->main_fd >= 0 && proc_signal_fd(t->main_fd, 0))
-        return true;
+    if (t->has_main && (t->main_fd < 0 || proc_signal_fd(t->main_fd, 0)))
+        return true; /* without a pidfd we trust the number for the second or two this takes */
     return kill(t->main, 0) < 0 && errno == ESRCH;
 }
 
@@ -295,16 +295,20 @@ static unsigned end_herd(struct herd *h, bool with_orphans)
 static unsigned end_main(struct herd *h)
 {
     const struct tree *t = h->tree;
+    struct member *m;
     struct proc p;
-    unsigned left = 0;
+    unsigned left;
 
-    if (proc_read(t->main, &p)) {
-        add(h, &p);
-        left = end_herd(h, false);
-    } else if (proc_signal_fd(t->main_fd, 0)) {
-        (void)kill(-t->main, SIGKILL); /* no /proc here: the group is what can be reached */
+    if (!proc_read(t->main, &p)) {
+        if (is_number_ours(t))
+            (void)kill(-t->main, SIGKILL); /* no /proc here: the group is what can be reached */
+        h->killed++;
+        return 0;
     }
-    h->killed += proc_signal_fd(t->main_fd, SIGKILL);
+    add(h, &p);
+    left = end_herd(h, false);
+    m = find(h, t->main);
+    h->killed += send_signal(h, m, SIGKILL);
     return left;
 }
 
@@ -314,7 +318,7 @@ void tree_kill(const struct tree *t, struct tree_report *ret)
     unsigned left = 0;
 
     herd_init(&orphans, t);
-    if (t->main_fd >= 0) {
+    if (t->has_main) {
         herd_init(&below, t);
         left = end_main(&below);
         orphans.killed = below.killed;

@@ -22,14 +22,17 @@
 #define TREE_LINKS_MAX 3
 
 struct tree {
-    pid_t main;  /* its session and process group have this number too */
-    int main_fd; /* pidfd opened while main was not reaped; -1: it has been */
-    const char *links
-        [TREE_LINKS_MAX]; /* the command's pipes, as /proc/PID/fd shows them, still open here */
+    pid_t main;    /* its session and process group have this number too */
+    bool has_main; /* it was not reaped when this began; false: only orphans are left */
+    int main_fd;   /* pidfd of it, opened before it was reaped; -1: none, or a kernel without */
+    /* The command's pipes as /proc/PID/fd shows them; our ends are still open. */
+    const char *links[TREE_LINKS_MAX];
     size_t link_count;
-    const pid_t
-        *others; /* first processes of the other commands: never touched, nor what is below them */
+    /* First processes of the other commands: never touched, nor what is below them. */
+    const pid_t *others;
     size_t other_count;
+    /* Look for parents instead of reading lists of children, as happens by itself on kernels without them. */
+    bool is_unlisted;
 };
 
 struct tree_report {
