@@ -100,9 +100,12 @@ static bool h1_is_full(const struct http_call *x)
     return conn_is_full(x->link->conn);
 }
 
+/* To a slow reader conn_sent() can stand still for long; once all is in the kernel, its acknowledgements are no answer. */
 static uint64_t h1_progress(const struct http_call *x)
 {
-    return conn_sent(x->link->conn);
+    const struct conn *c = x->link->conn;
+
+    return conn_is_sending(c) ? conn_moved(c) : conn_sent(c);
 }
 
 static bool h1_is_sending(const struct http_call *x)
@@ -138,9 +141,8 @@ static void h1_pause(struct http_call *x, bool is_paused)
 
     if (is_paused)
         conn_want_read(l->conn, false);
-    else if (!l->stash.n)
-        conn_want_read(l->conn, true);
-    else if (!l->task.is_queued)
+    else if (!l->task
+                  .is_queued) /* even with nothing kept: the end may be all that is left to tell */
         ev_post(l->client->loop, &l->task, go_on, l);
 }
 

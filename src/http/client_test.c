@@ -722,6 +722,35 @@ static void test_a_paused_body_waits_and_goes_on(void **state)
     buf_done(&payload);
 }
 
+static void test_a_pause_at_the_very_end_holds_back_the_end(void **state)
+{
+    static const struct answer answers[] = { ANSWER(OK_HI),
+                                             ANSWER("HTTP/1.1 204 No Content\r\n\r\n"),
+                                             ANSWER(OK_HI) };
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    testserver_script(&w.server, answers, 3);
+    for (int i = 0; i < 3; i++) {
+        struct result r = { .pause_at = i == 0 ? 2 : 0, .pause_in_head = i == 1 };
+        struct http_call_spec spec = make_spec(&w, "GET", &r);
+
+        start(&w, &spec, &r);
+        if (i < 2) {
+            assert_true(side_wait(w.loop, has_head, &r));
+            side_idle(w.loop, 20);
+            assert_int_equal(r.dones, 0);
+            http_call_pause(r.call, false);
+        }
+        await(&w, &r);
+        assert_false(r.is_failed);
+        buf_done(&r.body);
+    }
+    assert_int_equal(w.server.conn_count, 1);
+    close_world(&w);
+}
+
 static const struct late_row {
     const char *name;
     struct answer answer;
@@ -863,6 +892,34 @@ static void test_freeing_the_client_ends_its_calls(void **state)
     await(&w, &fresh);
     assert_int_equal(waiting.err.code, ERR_CANCELED);
     assert_int_equal(fresh.err.code, ERR_CANCELED);
+    close_world(&w);
+}
+
+static void test_a_unix_socket_is_a_target_too(void **state)
+{
+    static const struct answer answer = ANSWER(OK_HI);
+    char dir[] = "/tmp/silica-client-XXXXXX", text[64];
+    struct testserver server;
+    struct result r = { 0 };
+    struct http_call_spec spec;
+    struct world w;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(text, sizeof text, "unix:%s/s", dir);
+    open_world(&w);
+    testserver_open(&server, w.loop, text);
+    testserver_script(&server, &answer, 1);
+    spec = make_spec(&w, "GET", &r);
+    spec.to = (struct http_target){ .addr = &server.addr };
+    start(&w, &spec, &r);
+    await(&w, &r);
+    assert_int_equal(r.status, 200);
+    assert_non_null(strstr(buf_cstr(&server.heard), "\r\nhost: localhost\r\n"));
+    buf_done(&r.body);
+    testserver_close(&server);
+    (void)unlink(text + 5);
+    (void)rmdir(dir);
     close_world(&w);
 }
 
@@ -1044,11 +1101,13 @@ int main(void)
         cmocka_unit_test(test_a_connection_the_server_closed_meanwhile_is_not_used),
         cmocka_unit_test(test_idle_connections_have_a_ceiling_and_a_time),
         cmocka_unit_test(test_a_paused_body_waits_and_goes_on),
+        cmocka_unit_test(test_a_pause_at_the_very_end_holds_back_the_end),
         cmocka_unit_test(test_every_wait_has_its_deadline),
         cmocka_unit_test(test_an_upload_nobody_takes_has_a_deadline),
         cmocka_unit_test(test_a_slow_producer_is_not_the_servers_fault),
         cmocka_unit_test(test_cancel_completes_once_at_every_stage),
         cmocka_unit_test(test_freeing_the_client_ends_its_calls),
+        cmocka_unit_test(test_a_unix_socket_is_a_target_too),
         cmocka_unit_test(test_a_dial_that_fails_is_told_with_its_words),
         cmocka_unit_test(test_an_upgrade_hands_the_connection_over),
         cmocka_unit_test(test_a_refused_upgrade_is_an_ordinary_answer),
