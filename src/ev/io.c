@@ -4,63 +4,55 @@
 #include "base/time.h"
 #include "ev/limits.h"
 
-#include <uv.h>
-
-struct ev_poll {
-    uv_poll_t uv;
-    ev_io_fn fn;
-    void *ctx;
-    unsigned wanted;
-    bool is_closed;
-};
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
 
 int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx, struct err *e)
 {
-    struct ev_poll *p = NEW(struct ev_poll);
-    int r = uv_poll_init(ev_loop_uv(loop), &p->uv, fd);
+    int on = 1;
+    struct ev_poll *p;
 
-    if (r < 0) {
-        free(p);
-        return err_errno(e, -r, "cannot watch descriptor %d", fd);
-    }
-    p->fn = fn;
-    p->ctx = ctx;
+    if (ioctl(fd, FIONBIO, &on) < 0)
+        return err_sys(e, "cannot watch descriptor %d", fd);
+    p = NEW(struct ev_poll);
+    *p = (struct ev_poll){ .loop = loop, .fn = fn, .ctx = ctx, .fd = fd };
     io->poll = p;
     return 0;
 }
 
-static void on_ready(uv_poll_t *uv, int status, int events)
+void ev_poll_ready(struct ev_poll *p, uint32_t epoll_events)
 {
-    struct ev_poll *p = CONTAINER(uv, struct ev_poll, uv);
     unsigned ready = 0;
     uint64_t start, took;
 
     if (p->is_closed)
         return;
-    if (events & UV_READABLE)
+    if (epoll_events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         ready |= EV_READ;
-    if (events & UV_WRITABLE)
+    if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
         ready |= EV_WRITE;
-    if (status < 0)
-        ready = EV_READ | EV_WRITE;
     start = time_mono_ms();
-    p->fn(p->ctx, ready); /* may close io: p itself lives until on_closed */
+    p->fn(p->ctx, ready); /* may close io: p itself lives to the end of the turn */
     took = time_mono_ms() - start;
     if (took > EV_SLOW_CALLBACK_MS)
         log_warn("ev.slow", KV("what", "io"), KV("ms", took));
 }
 
+/* A descriptor nobody waits for is taken out: epoll reports a hang-up even where no event was asked for. */
 void ev_io_want(struct ev_io *io, unsigned events)
 {
     struct ev_poll *p = io->poll;
+    struct epoll_event event = { 0 };
+    int r, op;
 
     if (!p || p->wanted == events)
         return;
+    event.data.ptr = p;
+    event.events = (events & EV_READ ? EPOLLIN | EPOLLRDHUP : 0u) | (events & EV_WRITE ? EPOLLOUT : 0u);
+    op = !p->wanted ? EPOLL_CTL_ADD : events ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
     p->wanted = events;
-    if (events)
-        (void)uv_poll_start(&p->uv, (events & EV_READ ? UV_READABLE : 0) | (events & EV_WRITE ? UV_WRITABLE : 0), on_ready);
-    else
-        (void)uv_poll_stop(&p->uv);
+    r = epoll_ctl(ev_loop_epoll(p->loop), op, p->fd, &event);
+    assert(r == 0); /* ours to get right: an open descriptor that can be polled */
 }
 
 unsigned ev_io_wanted(const struct ev_io *io)
@@ -73,11 +65,6 @@ bool ev_io_is_open(const struct ev_io *io)
     return io->poll != NULL;
 }
 
-static void on_closed(uv_handle_t *h)
-{
-    free(CONTAINER(h, struct ev_poll, uv));
-}
-
 void ev_io_close(struct ev_io *io)
 {
     struct ev_poll *p = take_ptr(&io->poll);
@@ -85,6 +72,7 @@ void ev_io_close(struct ev_io *io)
     if (!p)
         return;
     p->is_closed = true;
-    (void)uv_poll_stop(&p->uv);
-    uv_close((uv_handle_t *)&p->uv, on_closed);
+    if (p->wanted)
+        (void)epoll_ctl(ev_loop_epoll(p->loop), EPOLL_CTL_DEL, p->fd, NULL);
+    ev_loop_bury_poll(p->loop, p);
 }

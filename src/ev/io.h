@@ -1,6 +1,6 @@
 /* io: readiness of one descriptor.
  *
- * Owns:     the libuv handle behind it, never the descriptor. ev_io_close takes the descriptor out of epoll at
+ * Owns:     what epoll points at, never the descriptor. ev_io_close takes the descriptor out of epoll at
  *           once, before the owner closes it: a sibling between vfork and exec may still hold the description, and
  *           epoll would go on reporting it. The embedding object may be freed right after ev_io_close.
  * Threads:  the loop's.
@@ -26,5 +26,17 @@ void ev_io_want(struct ev_io *io, unsigned events);
 unsigned ev_io_wanted(const struct ev_io *io);
 bool ev_io_is_open(const struct ev_io *io);
 void ev_io_close(struct ev_io *io);
+
+/* What epoll points at; for loop.c. Outlives its ev_io until the events of the turn are through. */
+struct ev_poll {
+    struct ev_poll *next; /* among the closed */
+    struct ev_loop *loop;
+    ev_io_fn fn;
+    void *ctx;
+    int fd;
+    unsigned wanted;
+    bool is_closed;
+};
+void ev_poll_ready(struct ev_poll *p, uint32_t epoll_events);
 
 #endif

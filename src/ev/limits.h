@@ -3,6 +3,7 @@
 #define SILICA_EV_LIMITS_H
 
 #define EV_SLOW_CALLBACK_MS   50          /* then the callback's name is logged: something blocked the loop */
+#define EV_EVENTS_PER_TURN    256         /* taken from the kernel at once; the rest comes in the next turn */
 #define EV_SCRATCH_BYTES      (64 * 1024) /* one read buffer for the whole loop: idle connections own none */
 #define EV_WORKER_STACK_BYTES (128 * 1024) /* file work and spawning are shallow; the default 8 MiB is waste */
 #define EV_WORKER_IDLE_MS     2000        /* a thread without work ends: an idle server is one thread */

@@ -2,11 +2,14 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "ev/io.h"
 #include "ev/limits.h"
 #include "ev/timer.h"
 
+#include <errno.h>
 #include <pthread.h>
-#include <uv.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 /* An object on its way out; allocated, because the object itself may be anything. */
 struct grave {
@@ -20,9 +23,12 @@ struct queue {
 };
 
 struct ev_loop {
-    uv_loop_t uv;
-    uv_idle_t idle;         /* started while tasks are queued: keeps the poll from sleeping */
-    uv_async_t wake;        /* rung by other threads */
+    int epoll_fd;
+    int wake_fd;            /* an eventfd, rung by other threads */
+    struct ev_io wake;
+    bool is_stopped, is_rung; /* is_rung: atomic, one ring per batch is enough */
+    uint64_t now_ms;
+    struct ev_poll *closed; /* may still stand in the batch of events under way */
     struct queue posted;
     struct grave *graves;
     pthread_mutex_t lock;   /* guards remote only */
@@ -87,29 +93,15 @@ static void run_turn(struct ev_loop *loop)
     }
 }
 
-static void settle_idle(struct ev_loop *loop);
-
-static void on_idle(uv_idle_t *idle)
+static void on_wake(void *ctx, unsigned ready)
 {
-    struct ev_loop *loop = idle->data;
-
-    run_turn(loop);
-    settle_idle(loop);
-}
-
-static void settle_idle(struct ev_loop *loop)
-{
-    if (loop->posted.head || loop->graves)
-        (void)uv_idle_start(&loop->idle, on_idle);
-    else
-        (void)uv_idle_stop(&loop->idle);
-}
-
-static void on_wake(uv_async_t *wake)
-{
-    struct ev_loop *loop = wake->data;
+    struct ev_loop *loop = ctx;
     struct ev_task *task;
+    uint64_t rings;
 
+    (void)ready;
+    (void)!read(loop->wake_fd, &rings, sizeof rings);
+    __atomic_store_n(&loop->is_rung, false, __ATOMIC_SEQ_CST);
     (void)pthread_mutex_lock(&loop->lock);
     task = loop->remote.head;
     loop->remote = (struct queue){ NULL, NULL };
@@ -125,28 +117,36 @@ static void on_wake(uv_async_t *wake)
 int ev_loop_new(struct ev_loop **ret, struct err *e)
 {
     struct ev_loop *loop = NEW(struct ev_loop);
-    int r = uv_loop_init(&loop->uv);
 
-    if (r < 0) {
-        free(loop);
-        return err_errno(e, -r, "cannot create an event loop");
-    }
     (void)pthread_mutex_init(&loop->lock, NULL);
-    (void)uv_idle_init(&loop->uv, &loop->idle);
-    loop->idle.data = loop;
-    r = uv_async_init(&loop->uv, &loop->wake, on_wake);
-    assert(r == 0);
-    loop->wake.data = loop;
-    ev_timers_init(&loop->timers, loop);
+    ev_timers_init(&loop->timers);
+    loop->now_ms = time_mono_ms();
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->epoll_fd < 0 || loop->wake_fd < 0) {
+        (void)err_sys(e, "cannot create an event loop");
+        ev_loop_free(loop);
+        return -1;
+    }
+    if (ev_io_open(&loop->wake, loop, loop->wake_fd, on_wake, loop, e) < 0) {
+        ev_loop_free(loop);
+        return -1;
+    }
+    ev_io_want(&loop->wake, EV_READ);
     *ret = loop;
     return 0;
 }
 
-static void close_handle(uv_handle_t *h, void *ctx)
+static void free_closed(struct ev_loop *loop)
 {
-    (void)ctx;
-    if (!uv_is_closing(h))
-        uv_close(h, NULL);
+    struct ev_poll *p = take_ptr(&loop->closed);
+
+    while (p) {
+        struct ev_poll *next = p->next;
+
+        free(p);
+        p = next;
+    }
 }
 
 void ev_loop_free(struct ev_loop *loop)
@@ -156,34 +156,63 @@ void ev_loop_free(struct ev_loop *loop)
     while (loop->posted.head || loop->graves)
         run_turn(loop);
     ev_timers_done(&loop->timers);
-    uv_walk(&loop->uv, close_handle, NULL);
-    while (uv_run(&loop->uv, UV_RUN_NOWAIT))
-        ;
-    (void)uv_loop_close(&loop->uv);
+    ev_io_close(&loop->wake);
+    free_closed(loop);
+    own_fd_close(&loop->wake_fd);
+    own_fd_close(&loop->epoll_fd);
     (void)pthread_mutex_destroy(&loop->lock);
     free(loop->scratch);
     free(loop);
 }
 
+/* How long the poll may sleep: not at all while tasks wait, else until the next deadline. */
+static int poll_ms(const struct ev_loop *loop)
+{
+    uint64_t due = ev_timers_due_ms(&loop->timers);
+
+    if (loop->posted.head || loop->graves || loop->is_stopped)
+        return 0;
+    if (due == UINT64_MAX)
+        return -1;
+    return due > loop->now_ms ? (int)MIN(due - loop->now_ms, (uint64_t)INT32_MAX) : 0;
+}
+
+static void turn(struct ev_loop *loop, bool may_wait)
+{
+    struct epoll_event events[EV_EVENTS_PER_TURN];
+    int n;
+
+    loop->now_ms = time_mono_ms();
+    ev_timers_run(&loop->timers, loop->now_ms);
+    run_turn(loop);
+    n = epoll_wait(loop->epoll_fd, events, EV_EVENTS_PER_TURN, may_wait ? poll_ms(loop) : 0);
+    assert(n >= 0 || errno == EINTR);
+    loop->now_ms = time_mono_ms();
+    for (int i = 0; i < n; i++)
+        ev_poll_ready(events[i].data.ptr, events[i].events);
+    free_closed(loop);
+}
+
 void ev_loop_run(struct ev_loop *loop)
 {
-    (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+    loop->is_stopped = false;
+    while (!loop->is_stopped)
+        turn(loop, true);
 }
 
 void ev_loop_stop(struct ev_loop *loop)
 {
-    uv_stop(&loop->uv);
-    uv_async_send(&loop->wake); /* the stop is seen at the next turn: make sure there is one */
+    loop->is_stopped = true;
 }
 
 void ev_loop_turn(struct ev_loop *loop)
 {
-    (void)uv_run(&loop->uv, UV_RUN_NOWAIT);
+    turn(loop, false);
 }
 
 uint64_t ev_now_ms(const struct ev_loop *loop)
 {
-    return uv_now(&loop->uv);
+    return loop->now_ms;
 }
 
 void ev_post(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx)
@@ -196,7 +225,6 @@ void ev_post(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx)
     }
     *task = (struct ev_task){ .fn = fn, .ctx = ctx, .is_queued = true };
     push(&loop->posted, task);
-    settle_idle(loop);
 }
 
 void ev_post_cancel(struct ev_task *task)
@@ -210,7 +238,11 @@ void ev_post_remote(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *
     (void)pthread_mutex_lock(&loop->lock);
     push(&loop->remote, task);
     (void)pthread_mutex_unlock(&loop->lock);
-    uv_async_send(&loop->wake);
+    if (!__atomic_exchange_n(&loop->is_rung, true, __ATOMIC_SEQ_CST)) {
+        uint64_t ring = 1;
+
+        (void)!write(loop->wake_fd, &ring, sizeof ring);
+    }
 }
 
 void ev_free_later(struct ev_loop *loop, void *obj, ev_fn free_fn)
@@ -219,7 +251,6 @@ void ev_free_later(struct ev_loop *loop, void *obj, ev_fn free_fn)
 
     *g = (struct grave){ loop->graves, obj, free_fn };
     loop->graves = g;
-    settle_idle(loop);
 }
 
 uint8_t *ev_scratch(struct ev_loop *loop)
@@ -229,9 +260,15 @@ uint8_t *ev_scratch(struct ev_loop *loop)
     return loop->scratch;
 }
 
-struct uv_loop_s *ev_loop_uv(struct ev_loop *loop)
+int ev_loop_epoll(const struct ev_loop *loop)
 {
-    return &loop->uv;
+    return loop->epoll_fd;
+}
+
+void ev_loop_bury_poll(struct ev_loop *loop, struct ev_poll *p)
+{
+    p->next = loop->closed;
+    loop->closed = p;
 }
 
 struct ev_timers *ev_loop_timers(struct ev_loop *loop)

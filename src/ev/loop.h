@@ -1,4 +1,4 @@
-/* loop: the event loop of a process, on libuv.
+/* loop: the event loop of a process, on epoll.
  *
  * Owns:     the queue of posted tasks, the timers' heap, the objects waiting to be freed, one read buffer.
  * Rules:    1. a callback never runs inside the call that registered it. 2. every started operation completes
@@ -12,7 +12,7 @@
 
 struct ev_loop;
 struct ev_timer;
-struct uv_loop_s;
+struct ev_poll;
 
 typedef void (*ev_fn)(void *ctx);
 
@@ -49,7 +49,8 @@ void ev_free_later(struct ev_loop *loop, void *obj, ev_fn free_fn);
 uint8_t *ev_scratch(struct ev_loop *loop);
 
 /* For the other files of this room. */
-struct uv_loop_s *ev_loop_uv(struct ev_loop *loop);
+int ev_loop_epoll(const struct ev_loop *loop);
+void ev_loop_bury_poll(struct ev_loop *loop, struct ev_poll *p); /* freed after this turn's events */
 struct ev_timers *ev_loop_timers(struct ev_loop *loop);
 
 #endif

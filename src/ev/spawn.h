@@ -5,8 +5,9 @@
  * Used by:  runtime/exec.c on its spawn threads, the node's helpers. Needs no loop.
  * Threads:  any; the calling thread sleeps until the child has exec'ed or died. Every signal is blocked in
  *           it meanwhile. Between clone and exec only system calls run.
- * Child:    gets descriptors 0, 1, 2 and no other, an empty signal mask, default actions for all signals
- *           we catch and for SIGPIPE and SIGXFSZ. A signal we ignore stays ignored, as exec has it.
+ * Child:    gets descriptors 0, 1, 2 and no other, an empty signal mask, default actions for SIGPIPE and SIGXFSZ.
+ *           Another signal we ignore stays ignored, as exec has it. A process that calls this must catch none:
+ *           a handler could run in the child, on shared memory.
  * Reaping:  a child that was started is reaped by whoever waits for children (ev/child). One that failed
  *           before exec is reaped here, and sends no SIGCHLD: until exec it has no exit signal.
  */

@@ -4,18 +4,9 @@
 #include "base/time.h"
 #include "ev/limits.h"
 
-#include <uv.h>
-
-static void on_driver(uv_timer_t *driver);
-
-void ev_timers_init(struct ev_timers *ts, struct ev_loop *loop)
+void ev_timers_init(struct ev_timers *ts)
 {
-    *ts = (struct ev_timers){ .loop = loop, .armed_ms = UINT64_MAX };
-}
-
-static void free_driver(uv_handle_t *h)
-{
-    free(h);
+    *ts = (struct ev_timers){ 0 };
 }
 
 void ev_timers_done(struct ev_timers *ts)
@@ -23,9 +14,12 @@ void ev_timers_done(struct ev_timers *ts)
     for (size_t i = 0; i < ts->n; i++)
         ts->heap[i]->slot = 0;
     free(ts->heap);
-    if (ts->driver)
-        uv_close((uv_handle_t *)ts->driver, free_driver);
-    *ts = (struct ev_timers){ 0 };
+    ev_timers_init(ts);
+}
+
+uint64_t ev_timers_due_ms(const struct ev_timers *ts)
+{
+    return ts->n ? ts->heap[0]->due_ms : UINT64_MAX;
 }
 
 static void put(struct ev_timers *ts, size_t i, struct ev_timer *t)
@@ -60,25 +54,6 @@ static void sift_down(struct ev_timers *ts, size_t i)
     put(ts, i, t);
 }
 
-/* The driver is only ever moved earlier: most deadlines are stopped or pushed back long before they pass, and
- * a driver that wakes too early costs one look at the heap. */
-static void arm(struct ev_timers *ts)
-{
-    uint64_t now = ev_now_ms(ts->loop), due;
-
-    if (ts->n == 0 || ts->is_running || ts->heap[0]->due_ms >= ts->armed_ms)
-        return;
-    if (!ts->driver) {
-        ts->driver = NEW(uv_timer_t);
-        (void)uv_timer_init(ev_loop_uv(ts->loop), ts->driver);
-        ts->driver->data = ts;
-        uv_unref((uv_handle_t *)ts->driver);
-    }
-    due = ts->heap[0]->due_ms;
-    ts->armed_ms = due;
-    (void)uv_timer_start(ts->driver, on_driver, due > now ? due - now : 0, 0);
-}
-
 static void take_out(struct ev_timers *ts, struct ev_timer *t)
 {
     size_t i = t->slot - 1;
@@ -92,14 +67,10 @@ static void take_out(struct ev_timers *ts, struct ev_timer *t)
     sift_up(ts, last->slot - 1);
 }
 
-static void on_driver(uv_timer_t *driver)
+void ev_timers_run(struct ev_timers *ts, uint64_t now_ms)
 {
-    struct ev_timers *ts = driver->data;
-    uint64_t now = ev_now_ms(ts->loop);
-
-    ts->armed_ms = UINT64_MAX;
     ts->is_running = true;
-    while (ts->n && ts->heap[0]->due_ms <= now) {
+    while (ts->n && ts->heap[0]->due_ms <= now_ms) {
         struct ev_timer *t = ts->heap[0];
         uint64_t start = time_mono_ms();
 
@@ -109,7 +80,6 @@ static void on_driver(uv_timer_t *driver)
             log_warn("ev.slow", KV("what", "timer"), KV("ms", time_mono_ms() - start));
     }
     ts->is_running = false;
-    arm(ts);
 }
 
 void ev_timer_start(struct ev_loop *loop, struct ev_timer *t, uint64_t ms, ev_fn fn, void *ctx)
@@ -127,7 +97,6 @@ void ev_timer_start(struct ev_loop *loop, struct ev_timer *t, uint64_t ms, ev_fn
     t->due_ms = ev_now_ms(loop) + (ts->is_running ? MAX(ms, (uint64_t)1) : ms);
     put(ts, ts->n++, t);
     sift_up(ts, ts->n - 1);
-    arm(ts);
 }
 
 void ev_timer_stop(struct ev_loop *loop, struct ev_timer *t)

@@ -1,5 +1,5 @@
 /* timer: deadlines. Embedded in the object they guard, so that the object can be freed as soon as its timer
- * is stopped (a libuv timer would have to be closed first). One libuv timer drives the heap of all.
+ * is stopped. The loop sleeps until the earliest of all.
  *
  * Owns:     the heap's array; a timer is its owner's memory.
  * Threads:  the loop's.
@@ -23,14 +23,13 @@ bool ev_timer_is_running(const struct ev_timer *t);
 
 /* The heap; for loop.c. */
 struct ev_timers {
-    struct ev_loop *loop;
     struct ev_timer **heap;
     size_t n, cap;
-    struct uv_timer_s *driver; /* made at the first start */
-    uint64_t armed_ms;         /* what the driver is set to; UINT64_MAX when it is not running */
-    bool is_running;           /* inside the callbacks: arm once at the end */
+    bool is_running; /* inside the callbacks: what is started now is for a later turn */
 };
-void ev_timers_init(struct ev_timers *ts, struct ev_loop *loop);
+void ev_timers_init(struct ev_timers *ts);
 void ev_timers_done(struct ev_timers *ts);
+void ev_timers_run(struct ev_timers *ts, uint64_t now_ms);
+uint64_t ev_timers_due_ms(const struct ev_timers *ts); /* UINT64_MAX without a timer */
 
 #endif
