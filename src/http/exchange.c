@@ -9,10 +9,12 @@
 
 static uint64_t last_id;
 
-struct http_exchange *http_exchange_new(struct http_conn *hc, const struct http_carrier_ops *ops, const struct http_head *req)
+struct http_exchange *http_exchange_new(struct http_conn *hc, const struct http_carrier_ops *ops,
+                                        const struct http_head *req)
 {
     struct http_exchange *x = NEW(struct http_exchange);
-    struct span target = http_head_target(req);
+    struct span target =
+        http_head_path(req); /* a client may name the server in it (RFC 9112 3.2.2) */
     size_t mark = span_find(target, '?');
 
     x->ops = ops;
@@ -24,6 +26,8 @@ struct http_exchange *http_exchange_new(struct http_conn *hc, const struct http_
     x->is_head_method = span_is(http_head_method(req), "HEAD");
     x->stash.max = H2_STREAM_WINDOW_BYTES;
     x->keep_alive = true;
+    x->length = UINT64_MAX;
+    x->moved = UINT64_MAX;
     http_head_init(&x->answer, ANSWER_MAX_BYTES, ANSWER_MAX_FIELDS);
     return x;
 }
@@ -34,6 +38,7 @@ void http_exchange_free(void *obj)
 
     buf_done(&x->stash);
     buf_done(&x->collected);
+    free(x->body_err);
     http_head_done(&x->answer);
     free(x);
 }
@@ -60,17 +65,21 @@ static void give(struct http_exchange *x, struct span bytes)
 
 static void tell_end(struct http_exchange *x)
 {
-    if (x->is_over || x->is_end_told || !x->reader || x->is_paused || x->stash.n || x->body == HTTP_BODY_COMING)
+    if (x->is_over || x->is_end_told || !x->reader || x->is_paused || x->stash.n ||
+        x->body == HTTP_BODY_COMING)
         return;
     x->is_end_told = true;
-    x->reader->on_end(x->reader_ctx, x->body == HTTP_BODY_FAILED ? &x->body_err : NULL);
+    x->reader->on_end(x->reader_ctx, x->body_err);
 }
 
 void http_exchange_body(struct http_exchange *x, struct span bytes)
 {
     struct err e;
 
-    if (x->is_over) {
+    x->in_bytes += bytes.n;
+    if (x->is_over ||
+        x->body != HTTP_BODY_COMING) { /* nobody waits for it, or its end was told already */
+        x->discarded += bytes.n;
         x->ops->body_used(x, bytes.n);
     } else if (http_exchange_takes_body(x)) {
         give(x, bytes);
@@ -85,8 +94,10 @@ void http_exchange_body_end(struct http_exchange *x, const struct err *e)
     if (x->body != HTTP_BODY_COMING)
         return;
     x->body = e ? HTTP_BODY_FAILED : HTTP_BODY_ENDED;
-    if (e)
-        x->body_err = *e;
+    if (e) {
+        x->body_err = NEW(struct err);
+        *x->body_err = *e;
+    }
     tell_end(x);
 }
 
@@ -94,7 +105,14 @@ void http_exchange_body_end(struct http_exchange *x, const struct err *e)
 static void deliver(void *ctx)
 {
     struct http_exchange *x = ctx;
+    struct err e;
 
+    if (x->is_too_large && !x->is_over) {
+        x->is_too_large = false;
+        (void)err_set(&e, ERR_LIMIT, "the body is larger than %zu bytes", x->collected.max);
+        x->collect(x->collect_ctx, SPAN_NONE, &e);
+        return;
+    }
     if (!x->is_over && x->reader && !x->is_paused && x->stash.n) {
         OWN(buf_done) struct buf all = BUF_INIT(x->stash.max);
 
@@ -121,6 +139,11 @@ void http_body_read(struct http_exchange *x, const struct http_body_events *even
         x->ops->continue_100(x);
     deliver_soon(x);
     x->ops->body_paused(x);
+}
+
+void http_body_may_rest(struct http_exchange *x)
+{
+    x->may_rest = true;
 }
 
 void http_body_pause(struct http_exchange *x, bool is_paused)
@@ -159,6 +182,11 @@ void http_body_collect(struct http_exchange *x, size_t max, http_collect_fn done
     x->collected.max = max;
     x->collect = done;
     x->collect_ctx = ctx;
+    if (x->body_length != UINT64_MAX && x->body_length > max) { /* no byte of it is asked for */
+        x->is_too_large = true;
+        ev_post(http_loop(x), &x->deliver, deliver, x);
+        return;
+    }
     http_body_read(x, &events, x);
 }
 
@@ -234,6 +262,14 @@ uint64_t http_body_length(const struct http_exchange *x)
 
 /* ---- the answer ---- */
 
+/* From here on the handler has no exchange. */
+static void over(struct http_exchange *x)
+{
+    x->is_over = true;
+    x->reader = NULL;
+    ev_post_cancel(&x->deliver);
+}
+
 void http_on_gone(struct http_exchange *x, ev_fn fn, void *ctx)
 {
     x->on_gone = fn;
@@ -243,6 +279,7 @@ void http_on_gone(struct http_exchange *x, ev_fn fn, void *ctx)
 void http_eof_is_gone(struct http_exchange *x)
 {
     x->is_eof_gone = true;
+    x->ops->body_paused(x); /* it may have ended already */
 }
 
 void http_on_drain(struct http_exchange *x, ev_fn fn, void *ctx)
@@ -255,8 +292,7 @@ void http_exchange_gone(struct http_exchange *x)
 {
     if (x->is_over)
         return;
-    x->is_over = true;
-    ev_post_cancel(&x->deliver);
+    over(x);
     if (x->on_gone)
         x->on_gone(x->gone_ctx);
 }
@@ -290,29 +326,38 @@ static bool status_has_body(int status)
     return status >= 200 && status != 204 && status != 304;
 }
 
-static void begin(struct http_exchange *x, int status, uint64_t length)
+int http_exchange_stamp(struct http_exchange *x, http_stamp_fn add, void *ctx, struct err *e)
 {
-    const struct http_server_config *config = http_server_config(x->hc->server);
+    const char *server = http_server_config(x->hc->server)->server_name;
+    char digits[24];
+    size_t at = sizeof digits;
+    uint64_t n = x->length;
 
-    assert(!x->has_begun && !x->is_over);
-    x->has_begun = true;
-    x->left = length;
-    http_head_set_status(&x->answer, status);
-    http_answer_field(x, "date", span_cstr(http_server_date(x->hc->server)));
-    if (config->server_name)
-        http_answer_field(x, "server", span_cstr(config->server_name));
-    if (length != UINT64_MAX && status_has_body(status))
-        http_answer_fieldf(x, "content-length", "%llu", (unsigned long long)length);
-    if (x->is_head_method || !status_has_body(status))
-        x->left = 0;
+    if (!http_head_get(&x->answer, "date").p &&
+        add(ctx, SPAN("date"), http_server_date(x->hc->server), e) < 0)
+        return -1;
+    if (server && !http_head_get(&x->answer, "server").p &&
+        add(ctx, SPAN("server"), span_cstr(server), e) < 0)
+        return -1;
+    if (n == UINT64_MAX)
+        return 0;
+    do {
+        digits[--at] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n);
+    return add(ctx, SPAN("content-length"), span_of(digits + at, sizeof digits - at), e);
 }
 
-/* From here on the handler has no exchange. */
-static void over(struct http_exchange *x)
+static void begin(struct http_exchange *x, int status, uint64_t length)
 {
-    x->is_over = true;
-    x->reader = NULL;
-    ev_post_cancel(&x->deliver);
+    assert(!x->has_begun && !x->is_over);
+    x->has_begun = true;
+    http_head_set_status(&x->answer, status);
+    x->left = length;
+    if (status_has_body(status))
+        x->length = length;
+    if (x->is_head_method || !status_has_body(status))
+        x->left = 0;
 }
 
 void http_answer(struct http_exchange *x, int status, const char *content_type, struct span body)
@@ -334,14 +379,19 @@ void http_answer_head(struct http_exchange *x, int status)
 void http_answer_begin(struct http_exchange *x, int status, uint64_t length)
 {
     begin(x, status, length);
-    x->ops->head(x, false);
+    x->ops->head(x);
 }
 
 void http_answer_write(struct http_exchange *x, struct span bytes)
 {
     assert(x->has_begun && !x->is_over);
     if (x->left != UINT64_MAX) {
-        bytes = span_slice(bytes, 0, x->left); /* a HEAD answer, or a file that grew: never more than was announced */
+        bytes = span_slice(
+            bytes, 0,
+            (size_t)MIN(
+                x->left,
+                (uint64_t)
+                    SIZE_MAX)); /* a HEAD answer, or a file that grew: never more than was announced */
         x->left -= bytes.n;
     }
     if (bytes.n)
@@ -372,7 +422,8 @@ bool http_answer_has_begun(const struct http_exchange *x)
 void http_answer_end(struct http_exchange *x, const struct http_head *trailers)
 {
     assert(x->has_begun && !x->is_over);
-    if (x->left != UINT64_MAX && x->left > 0) { /* less than announced: the peer must not take it for whole */
+    if (x->left != UINT64_MAX &&
+        x->left > 0) { /* less than announced: the peer must not take it for whole */
         http_answer_abort(x);
         return;
     }

@@ -33,7 +33,8 @@ static void end(struct grpc_stream *s)
     assert(!s->is_over);
     s->is_over = true;
     ev_timer_stop(s->loop, &s->deadline);
-    ev_free_later(s->loop, s, stream_free); /* a message may be on the stack, and it lives in the frame */
+    ev_free_later(s->loop, s,
+                  stream_free); /* a message may be on the stack, and it lives in the frame */
 }
 
 static void copy_fields(struct http_exchange *x, const struct http_head *head)
@@ -57,7 +58,9 @@ void grpc_refuse(struct http_exchange *x, enum grpc_status status, const char *m
     (void)grpc_trailers_only(&head, status, span_cstr(message), &e);
     copy_fields(x, &head);
     http_head_done(&head);
-    http_answer_head(x, 200); /* HEADERS that end the stream: clients take nothing else for a status without messages */
+    http_answer_head(
+        x,
+        200); /* HEADERS that end the stream: clients take nothing else for a status without messages */
 }
 
 static void fail(struct grpc_stream *s, enum grpc_status status, const char *message)
@@ -125,7 +128,8 @@ static void deadline_passed(void *ctx)
     fail(ctx, GRPC_DEADLINE_EXCEEDED, "the call's deadline passed");
 }
 
-struct grpc_stream *grpc_stream_open(struct http_exchange *x, size_t max_bytes, const struct grpc_stream_events *events, void *ctx)
+struct grpc_stream *grpc_stream_open(struct http_exchange *x, size_t max_bytes,
+                                     const struct grpc_stream_events *events, void *ctx)
 {
     static const struct http_body_events body = { on_data, on_end };
     struct grpc_stream *s;
@@ -259,9 +263,11 @@ static void unary_gone(void *ctx)
         u->gone(u->handled);
 }
 
-void grpc_unary(struct http_exchange *x, size_t max_bytes, grpc_unary_fn handle, void *ctx, ev_fn gone)
+void grpc_unary(struct http_exchange *x, size_t max_bytes, grpc_unary_fn handle, void *ctx,
+                ev_fn gone)
 {
-    static const struct grpc_stream_events events = { unary_message, unary_half_close, NULL, unary_gone };
+    static const struct grpc_stream_events events = { unary_message, unary_half_close, NULL,
+                                                      unary_gone };
     struct unary *u = NEW(struct unary);
 
     u->handle = handle;

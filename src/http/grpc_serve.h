@@ -25,7 +25,8 @@ struct grpc_stream_events {
 void grpc_refuse(struct http_exchange *x, enum grpc_status status, const char *message);
 
 /* Begins to read messages, each at most max_bytes. NULL: the request was no proper call and was refused. */
-struct grpc_stream *grpc_stream_open(struct http_exchange *x, size_t max_bytes, const struct grpc_stream_events *events, void *ctx);
+struct grpc_stream *grpc_stream_open(struct http_exchange *x, size_t max_bytes,
+                                     const struct grpc_stream_events *events, void *ctx);
 /* Sends the response's head if it was not sent yet: a client waiting for it sees that the call was accepted. */
 void grpc_stream_accept(struct grpc_stream *s);
 void grpc_stream_send(struct grpc_stream *s, struct span msg);
@@ -39,6 +40,7 @@ uint64_t grpc_stream_left_ms(const struct grpc_stream *s);
 /* A unary call: one message in, then handle(ctx, stream, msg), who sends one and finishes. Before that a client that
  * goes away is nobody's business; from handle on gone(ctx2) is told, where ctx2 is what handle returned. */
 typedef void *(*grpc_unary_fn)(void *ctx, struct grpc_stream *s, struct span msg);
-void grpc_unary(struct http_exchange *x, size_t max_bytes, grpc_unary_fn handle, void *ctx, ev_fn gone);
+void grpc_unary(struct http_exchange *x, size_t max_bytes, grpc_unary_fn handle, void *ctx,
+                ev_fn gone);
 
 #endif

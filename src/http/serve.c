@@ -6,11 +6,12 @@
 struct http_server {
     struct ev_loop *loop;
     struct http_server_config config;
+    struct http1_limits h1_limits;
     struct http_conn *conns;
     size_t count;
     time_t date_at; /* the second that `date` says */
     char date[TIME_TEXT_BYTES];
-    bool is_draining, is_freeing;
+    bool is_draining;
     ev_fn drained;
     void *drained_ctx;
     struct ev_task tell;
@@ -30,12 +31,19 @@ struct http_server *http_server_new(struct ev_loop *loop, const struct http_serv
         s->config.idle_timeout_ms = HTTP_SERVER_IDLE_TIMEOUT_MS;
     if (!s->config.stall_timeout_ms)
         s->config.stall_timeout_ms = HTTP_SERVER_STALL_TIMEOUT_MS;
+    s->h1_limits = http1_limits_default;
+    s->h1_limits.head_bytes = s->h1_limits.line_bytes = s->config.head_max_bytes;
     return s;
 }
 
 const struct http_server_config *http_server_config(const struct http_server *s)
 {
     return &s->config;
+}
+
+const struct http1_limits *http_server_h1_limits(const struct http_server *s)
+{
+    return &s->h1_limits;
 }
 
 struct ev_loop *http_server_loop(const struct http_server *s)
@@ -53,7 +61,7 @@ size_t http_server_connections(const struct http_server *s)
     return s->count;
 }
 
-const char *http_server_date(struct http_server *s)
+struct span http_server_date(struct http_server *s)
 {
     time_t now = time(NULL);
 
@@ -61,12 +69,41 @@ const char *http_server_date(struct http_server *s)
         s->date_at = now;
         (void)time_http(s->date, now);
     }
-    return s->date;
+    return span_of(s->date, sizeof "Mon, 16 Nov 2026 09:30:00 GMT" - 1);
+}
+
+static void on_timer(void *ctx)
+{
+    struct http_conn *hc = ctx;
+    uint64_t now = ev_now_ms(hc->server->loop);
+    ev_fn fn = hc->when_due;
+
+    if (hc->due_ms == UINT64_MAX)
+        return;
+    if (hc->due_ms > now) {
+        ev_timer_start(hc->server->loop, &hc->timer, hc->due_ms - now, on_timer, hc);
+        return;
+    }
+    hc->due_ms = UINT64_MAX;
+    fn(hc);
 }
 
 void http_conn_set_deadline(struct http_conn *hc, uint64_t ms, ev_fn fn)
 {
-    ev_timer_start(hc->server->loop, &hc->deadline, ms, fn, hc);
+    hc->due_ms = ev_now_ms(hc->server->loop) + ms;
+    hc->when_due = fn;
+    if (!ev_timer_is_running(&hc->timer) || hc->timer.due_ms > hc->due_ms)
+        ev_timer_start(hc->server->loop, &hc->timer, ms, on_timer, hc);
+}
+
+void http_conn_clear_deadline(struct http_conn *hc)
+{
+    hc->due_ms = UINT64_MAX;
+}
+
+bool http_conn_has_deadline(const struct http_conn *hc)
+{
+    return hc->due_ms != UINT64_MAX;
 }
 
 static void idle_over(void *ctx)
@@ -74,6 +111,11 @@ static void idle_over(void *ctx)
     struct http_conn *hc = ctx;
 
     conn_close(hc->conn);
+}
+
+static void sniff_over(void *ctx)
+{
+    http_conn_refuse(ctx, 408, "the request's head did not arrive in time");
 }
 
 /* The first bytes decide. Fewer than the preface's 24 that fit it so far wait in `pending`. */
@@ -92,7 +134,9 @@ static void sniff(struct http_conn *hc, struct span in)
     }
     switch (h2_preface_match(in)) {
     case H2_PREFACE_MORE:
-        (void)buf_add(&hc->pending, in, &e);
+        if (!first.n)
+            http_conn_set_deadline(hc, hc->server->config.head_timeout_ms, sniff_over);
+        (void)buf_add(&hc->pending, in, &e); /* it held as much before */
         return;
     case H2_PREFACE_YES:
         hc->kind = HTTP_CONN_H2;
@@ -111,6 +155,8 @@ static void on_read(void *ctx, struct span in)
 {
     struct http_conn *hc = ctx;
 
+    if (hc->is_finished)
+        return;
     hc->received += in.n;
     switch (hc->kind) {
     case HTTP_CONN_NEW:
@@ -153,6 +199,12 @@ static void tell_drained(void *ctx)
     s->drained(s->drained_ctx);
 }
 
+static void tell_soon(struct http_server *s)
+{
+    if (s->drained && !s->tell.is_queued)
+        ev_post(s->loop, &s->tell, tell_drained, s);
+}
+
 static void conn_freed(void *ctx)
 {
     struct http_conn *hc = ctx;
@@ -168,7 +220,7 @@ static void on_close(void *ctx, const struct err *e)
 
     if (e)
         log_debug("http.lost", KV("err", e));
-    ev_timer_stop(s->loop, &hc->deadline);
+    ev_timer_stop(s->loop, &hc->timer);
     if (hc->kind == HTTP_CONN_H1)
         http_h1_close(hc);
     else if (hc->kind == HTTP_CONN_H2)
@@ -179,14 +231,15 @@ static void on_close(void *ctx, const struct err *e)
     if (hc->next)
         hc->next->at = hc->at;
     s->count--;
-    ev_free_later(s->loop, hc, conn_freed); /* after this turn's queue, where its cancelled tasks may still stand */
-    if (s->count == 0 && s->is_draining && s->drained && !s->tell.is_queued)
-        ev_post(s->loop, &s->tell, tell_drained, s);
+    ev_free_later(s->loop, hc, conn_freed); /* its cancelled tasks may still stand in the queue */
+    if (s->count == 0 && s->is_draining)
+        tell_soon(s);
 }
 
 static const struct conn_events conn_events = { on_read, on_eof, on_drain, on_close };
 
-void http_server_take(struct http_server *s, int fd, struct conn_filter *filter, const struct net_addr *peer)
+void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
+                      const struct net_addr *peer)
 {
     struct http_conn *hc;
     struct err e;
@@ -202,7 +255,8 @@ void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
     hc = NEW(struct http_conn);
     hc->server = s;
     hc->peer = *peer;
-    hc->pending.max = 2 * HTTP_SERVER_HEAD_MAX_BYTES; /* at least one read of the loop's scratch buffer */
+    hc->pending.max =
+        2 * HTTP_SERVER_HEAD_MAX_BYTES; /* at least one read of the loop's scratch buffer */
     if (conn_new(s->loop, fd, filter, &conn_events, hc, &hc->conn, &e) < 0) {
         log_warn("http.accept", KV("err", &e));
         if (filter)
@@ -241,7 +295,7 @@ void http_server_drain(struct http_server *s, ev_fn done, void *ctx)
             conn_close(hc->conn);
     }
     if (s->count == 0)
-        ev_post(s->loop, &s->tell, tell_drained, s);
+        tell_soon(s);
 }
 
 void http_server_free(struct http_server *s)

@@ -7,7 +7,10 @@
  * Life:     an exchange is one request and its answer. It lives until its answer was ended (http_answer,
  *           http_answer_end, http_answer_abort) or its on_gone ran, whichever is first; then the handler must not
  *           touch it again. Exactly one of the two happens.
- * Events:   on_request runs when the head is complete. Body events and on_drain never run inside a verb.
+ * Events:   on_request runs when the head is complete. Body events, on_drain and on_gone never run inside a verb.
+ * Gone:     an HTTP/1.1 peer that ends its side may still read, so it is answered (but see http_eof_is_gone); that it
+ *           went away shows when something is sent to it. An HTTP/2 peer that ends its side, or resets the stream, is
+ *           gone.
  */
 #ifndef SILICA_HTTP_SERVE_H
 #define SILICA_HTTP_SERVE_H
@@ -24,15 +27,17 @@ struct http_server_config {
     void (*on_request)(void *ctx, struct http_exchange *x);
     /* The body of an answer to a request that never became an exchange (400, 408, 431, ...). May be NULL: then JSON
      * `{"detail":"..."}`. Sets *ret_type to the content type. */
-    void (*error_body)(void *ctx, int status, const char *message, struct buf *body, const char **ret_type);
+    void (*error_body)(void *ctx, int status, const char *message, struct buf *body,
+                       const char **ret_type);
     void *ctx;
-    struct ev_pool *file_pool;  /* for http_answer_file */
-    const char *server_name;    /* the Server field, or NULL for none */
-    uint32_t head_max_bytes;    /* then 431 */
-    uint64_t head_timeout_ms;   /* from a request's first byte to the end of its head; then 408 */
-    uint64_t idle_timeout_ms;   /* between requests */
-    uint64_t stall_timeout_ms;  /* a body that does not move, either way */
-    uint32_t max_connections;   /* beyond: closed at once, logged; 0 for no ceiling of ours */
+    struct ev_pool *file_pool; /* for http_answer_file */
+    const char *server_name;   /* the Server field, or NULL for none */
+    uint32_t head_max_bytes;   /* then 431 */
+    uint64_t head_timeout_ms;  /* from a request's first byte to the end of its head; then 408 */
+    uint64_t idle_timeout_ms;  /* between requests */
+    uint64_t
+        stall_timeout_ms;     /* a body that does not move, either way; noticed within twice this */
+    uint32_t max_connections; /* beyond: closed at once, logged; 0 for no ceiling of ours */
 };
 
 /* clang-format off */
@@ -46,11 +51,12 @@ struct http_server *http_server_new(struct ev_loop *loop, const struct http_serv
 /* A net_accept_fn: ctx is the server. Takes fd. */
 void http_server_accept(void *server, int fd, const struct net_addr *peer);
 /* The same with a filter (TLS) in between; takes both. */
-void http_server_take(struct http_server *s, int fd, struct conn_filter *filter, const struct net_addr *peer);
+void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
+                      const struct net_addr *peer);
 /* Answers what is under way and closes each connection after it; idle ones at once. done(ctx) when none is left. */
 void http_server_drain(struct http_server *s, ev_fn done, void *ctx);
 size_t http_server_connections(const struct http_server *s);
-/* Closes everything at once: on_gone for each exchange. */
+/* Closes everything at once: on_gone for each exchange. Turns the loop until that is done: not for callbacks. */
 void http_server_free(struct http_server *s);
 
 /* ---- the request ---- */
@@ -87,6 +93,8 @@ struct http_body_events {
 void http_body_read(struct http_exchange *x, const struct http_body_events *events, void *ctx);
 /* Back-pressure: the peer is held up until resumed. */
 void http_body_pause(struct http_exchange *x, bool is_paused);
+/* The body is one side of a conversation: it may be silent for any time, and no deadline of ours runs for it. */
+void http_body_may_rest(struct http_exchange *x);
 /* Reads it whole, at most max bytes: done(ctx, body, NULL), or an empty body and ERR_LIMIT etc. The body lives as long
  * as the exchange. */
 typedef void (*http_collect_fn)(void *ctx, struct span body, const struct err *e);
@@ -102,9 +110,11 @@ void http_eof_is_gone(struct http_exchange *x);
 /* The answer was full and can take more. */
 void http_on_drain(struct http_exchange *x, ev_fn fn, void *ctx);
 
-/* Adds a field to the answer, before it begins. A value that may not stand on the wire is dropped and logged. */
+/* Adds a field to the answer, before it begins. A value that may not stand on the wire is dropped and logged. Date and
+ * Server come by themselves where the handler gives none; Content-Length always does. */
 void http_answer_field(struct http_exchange *x, const char *name, struct span value);
-void http_answer_fieldf(struct http_exchange *x, const char *name, const char *fmt, ...) PRINTF(3, 4);
+void http_answer_fieldf(struct http_exchange *x, const char *name, const char *fmt, ...)
+    PRINTF(3, 4);
 /* A whole answer. content_type NULL adds none. */
 void http_answer(struct http_exchange *x, int status, const char *content_type, struct span body);
 /* A whole answer that is nothing but its head, which then ends an HTTP/2 stream without naming a length: gRPC's

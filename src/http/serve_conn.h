@@ -19,11 +19,15 @@ struct http_conn {
     struct conn *conn;
     enum http_conn_kind kind;
     struct net_addr peer;
-    struct ev_timer deadline;
+    /* What happens when, unless something else happens first. The timer may stand earlier: it looks at due_ms when it
+     * wakes, so that a deadline which moves with every request costs two stores. */
+    struct ev_timer timer;
+    uint64_t due_ms; /* UINT64_MAX for no deadline */
+    ev_fn when_due;
     bool is_head_timed; /* HTTP/1.1: the deadline is the head's */
-    bool is_finished; /* conn_finish was called */
+    bool is_finished;   /* conn_finish or conn_close was called */
     bool has_peer_eof;
-    uint64_t moved; /* counts bytes in and out at the last look: no change is a standstill */
+    uint64_t moved; /* bytes in and out at the last look: no change is a standstill */
     uint64_t received;
     /* HTTP/1.1 */
     struct http1 h1;
@@ -35,13 +39,14 @@ struct http_conn {
     struct h2 *h2;
     struct http_exchange *many;
     struct ev_task flush;
+    uint64_t active_ms; /* when the peer last sent something, or an answer ended */
 };
 
 struct http_carrier_ops {
     void (*continue_100)(struct http_exchange *x);
-    void (*body_paused)(struct http_exchange *x);           /* is_paused or the reader changed */
-    void (*body_used)(struct http_exchange *x, size_t n);   /* delivered */
-    void (*head)(struct http_exchange *x, bool is_end);     /* x->answer is complete */
+    void (*body_paused)(struct http_exchange *x); /* is_paused, is_eof_gone or the reader changed */
+    void (*body_used)(struct http_exchange *x, size_t n); /* delivered */
+    void (*head)(struct http_exchange *x); /* x->answer is complete, but for the stamp */
     void (*whole)(struct http_exchange *x, struct span body);
     void (*write)(struct http_exchange *x, struct span bytes);
     void (*file)(struct http_exchange *x, int file_fd, uint64_t offset, uint64_t n);
@@ -64,9 +69,13 @@ struct http_exchange {
     enum http_body_state body;
     const struct http_body_events *reader;
     void *reader_ctx;
-    bool is_paused, is_end_told;
-    struct buf stash; /* HTTP/2: came before anybody read, or while paused; bounded by the stream's window */
-    struct err body_err;
+    bool is_paused, is_end_told, may_rest;
+    bool is_too_large; /* to be told to the collector */
+    bool has_continued;
+    struct buf
+        stash; /* HTTP/2: came before anybody read, or while paused; bounded by the stream's window */
+    struct err *body_err;
+    uint64_t discarded; /* came after the answer */
     struct ev_task deliver;
     struct buf collected;
     http_collect_fn collect;
@@ -75,31 +84,41 @@ struct http_exchange {
     struct http_head answer;
     bool is_eof_gone; /* the handler does not want to go on without a reader */
     bool has_begun, is_over, is_head_method, is_chunked, keep_alive;
-    uint64_t left; /* of the announced length */
+    uint64_t length; /* to announce; UINT64_MAX for none */
+    uint64_t left;   /* of it */
     ev_fn on_gone, on_drain;
     void *gone_ctx, *drain_ctx;
     /* HTTP/2 */
     struct h2_stream *stream;
     struct http_file_pump *file;
+    uint64_t in_bytes, out_bytes; /* out_bytes: given to the stream */
+    uint64_t moved;               /* as the connection's */
 };
 
 /* serve.c */
 const struct http_server_config *http_server_config(const struct http_server *s);
 struct ev_loop *http_server_loop(const struct http_server *s);
-const char *http_server_date(struct http_server *s);
+const struct http1_limits *http_server_h1_limits(const struct http_server *s);
+struct span http_server_date(struct http_server *s);
 bool http_server_is_draining(const struct http_server *s);
 void http_conn_set_deadline(struct http_conn *hc, uint64_t ms, ev_fn fn);
+void http_conn_clear_deadline(struct http_conn *hc);
+bool http_conn_has_deadline(const struct http_conn *hc);
 /* Answers an error that no handler will, and closes. HTTP/1.1 only. */
 void http_conn_refuse(struct http_conn *hc, int status, const char *message);
 
 /* exchange.c */
-struct http_exchange *http_exchange_new(struct http_conn *hc, const struct http_carrier_ops *ops, const struct http_head *req);
+struct http_exchange *http_exchange_new(struct http_conn *hc, const struct http_carrier_ops *ops,
+                                        const struct http_head *req);
 void http_exchange_start(struct http_exchange *x); /* to the handler */
 void http_exchange_body(struct http_exchange *x, struct span bytes);
 void http_exchange_body_end(struct http_exchange *x, const struct err *e);
 bool http_exchange_takes_body(const struct http_exchange *x);
 void http_exchange_gone(struct http_exchange *x); /* tells the handler if it is still there */
 void http_exchange_free(void *x);
+/* The fields every answer has: date, server, content-length. Those the handler set itself stand. */
+typedef int (*http_stamp_fn)(void *ctx, struct span name, struct span value, struct err *e);
+int http_exchange_stamp(struct http_exchange *x, http_stamp_fn add, void *ctx, struct err *e);
 
 /* serve_h1.c */
 void http_h1_open(struct http_conn *hc);
