@@ -1,14 +1,10 @@
 #include "runtime/exec_inside.h"
 
-#include "base/log.h"
-#include "runtime/proc.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define SPAWN_THREADS                                                                              \
@@ -19,9 +15,7 @@
 #define LAZY_MS     2U
 #define LAZY_MAX_MS 20U
 
-static void start_kill(struct exec *x);
 static void start_next(struct exec_pool *pool);
-static void stop_if_empty(struct exec_pool *pool);
 
 static void list_add(struct exec_list *l, struct exec *x)
 {
@@ -96,7 +90,7 @@ static void finish(struct exec *x)
         x->ops->on_exit(x->ctx, r);
     ev_free_later(pool->loop, x, exec_free); /* not now: our caller may still be on the stack */
     pool->unfinished--;
-    stop_if_empty(pool);
+    exec_stop_if_empty(pool);
 }
 
 void exec_settle(struct exec *x)
@@ -130,7 +124,7 @@ static void on_kill_drained(void *ctx)
     finish(x);
 }
 
-static void start_drain(struct exec *x)
+void exec_start_drain(struct exec *x)
 {
     if (x->is_killing)
         return; /* on_killed does */
@@ -155,7 +149,7 @@ static void on_child(void *ctx)
         exec_out_read(x, i);
     exec_out_open(
         x); /* what is still open is held by a background process, or has more than we read */
-    start_drain(x);
+    exec_start_drain(x);
     exec_settle(x);
 }
 
@@ -169,7 +163,7 @@ static void on_deadline(void *ctx)
     struct exec *x = ctx;
 
     x->result.is_timed_out = true;
-    start_kill(x);
+    exec_start_kill(x);
 }
 
 static void on_spawned(void *ctx)
@@ -204,7 +198,7 @@ static void on_spawned(void *ctx)
                        x);
     exec_in_begin(x);
     if (x->result.is_canceled)
-        start_kill(x);
+        exec_start_kill(x);
     else if (pool->is_stopping)
         exec_signal(x, SIGTERM);
     if (x->ops && x->ops->on_started)
@@ -274,7 +268,7 @@ void exec_resume(struct exec *x)
         exec_out_open(x);
     if (x->is_drain_due) {
         x->is_drain_due = false;
-        start_drain(x);
+        exec_start_drain(x);
     }
 }
 
@@ -298,80 +292,6 @@ int exec_resize(struct exec *x, uint16_t cols, uint16_t rows, struct err *e)
                                                       : 0;
 }
 
-/* What /proc shows for the other end of our descriptors. */
-static void note_links(struct exec *x)
-{
-    int fds[3] = { x->out[0].fd, x->out[1].fd, x->in_fd };
-    struct stat st;
-    int number = 0;
-
-    x->tree.link_count = 0;
-    for (size_t i = 0; i < LEN(fds); i++) {
-        char *link = x->links[x->tree.link_count];
-
-        if (fds[i] < 0)
-            continue;
-        if (x->mode == EXEC_PTY && ioctl(fds[i], TIOCGPTN, &number) == 0)
-            (void)snprintf(link, sizeof x->links[0], "/dev/pts/%d", number);
-        else if (x->mode != EXEC_PTY && fstat(fds[i], &st) == 0)
-            (void)snprintf(link, sizeof x->links[0], "pipe:[%lu]", (unsigned long)st.st_ino);
-        else
-            continue;
-        x->tree.links[x->tree.link_count++] = link;
-    }
-}
-
-static void note_others(struct exec *x)
-{
-    size_t n = 0;
-
-    free(x->others);
-    x->others = own_array(x->pool->live.n, sizeof *x->others);
-    for (struct exec *other = x->pool->live.head; other; other = other->next) {
-        if (other != x && other->state == EXEC_RUNNING)
-            x->others[n++] = other->pid;
-    }
-    x->tree.others = x->others;
-    x->tree.other_count = n;
-}
-
-static void on_killed(void *ctx)
-{
-    struct exec *x = ctx;
-
-    x->is_killing = false;
-    x->is_killed = true;
-    own_fd_close(&x->tree.main_fd);
-    if (x->report.left)
-        log_warn("exec.left", KV("pid", x->pid), KV("killed", x->report.killed),
-                 KV("left", x->report.left));
-    start_drain(x);
-    exec_settle(x);
-}
-
-static void run_kill(void *ctx)
-{
-    struct exec *x = ctx;
-
-    tree_kill(&x->tree, &x->report);
-}
-
-static void start_kill(struct exec *x)
-{
-    if (x->is_killing || x->is_killed || (x->state != EXEC_RUNNING && x->state != EXEC_DRAINING))
-        return;
-    x->is_killing = true;
-    ev_timer_stop(x->pool->loop, &x->timer);
-    exec_out_open(x); /* the lazy timer is gone, and the kill may take a while */
-    /* On this thread a running command is not reaped, so the descriptor is of it and no other. */
-    x->tree = (struct tree){ .main = x->pid, .has_main = x->state == EXEC_RUNNING, .main_fd = -1 };
-    if (x->tree.has_main)
-        x->tree.main_fd = proc_open(x->pid);
-    note_links(x);
-    note_others(x);
-    ev_pool_submit(x->pool->killers, &x->kill_work, run_kill, on_killed, x);
-}
-
 static void on_never_ran(void *ctx)
 {
     finish(ctx);
@@ -387,7 +307,7 @@ void exec_cancel(struct exec *x)
         x->result.fail = (struct spawn_fail){ SPAWN_STEP_CLONE, ECANCELED };
         ev_post(x->pool->loop, &x->task, on_never_ran, x);
     }
-    start_kill(x); /* not while it is being spawned: on_spawned does */
+    exec_start_kill(x); /* not while it is being spawned: on_spawned does */
 }
 
 void exec_detach(struct exec *x)
@@ -448,54 +368,4 @@ void exec_pool_free(struct exec_pool *pool)
     free(pool->envp);
     buf_done(&pool->env_text);
     free(pool);
-}
-
-static void on_grace(void *ctx)
-{
-    struct exec_pool *pool = ctx;
-
-    for (struct exec *x = pool->live.head; x; x = x->next)
-        start_kill(x);
-    /* One that is still being spawned got SIGTERM at birth; look again until all have ended. */
-    if (pool->live.n)
-        ev_timer_start(pool->loop, &pool->grace, EXEC_KILL_DRAIN_MS, on_grace, pool);
-}
-
-static void run_sweep(void *ctx)
-{
-    struct exec_pool *pool = ctx;
-
-    tree_kill_rest(&pool->swept);
-}
-
-static void on_swept(void *ctx)
-{
-    struct exec_pool *pool = ctx;
-
-    if (pool->swept.killed || pool->swept.left)
-        log_info("exec.swept", KV("killed", pool->swept.killed), KV("left", pool->swept.left));
-    pool->stop_done(pool->stop_ctx);
-}
-
-static void stop_if_empty(struct exec_pool *pool)
-{
-    if (!pool->is_stopping || pool->unfinished || pool->is_swept)
-        return;
-    pool->is_swept = true;
-    ev_timer_stop(pool->loop, &pool->grace);
-    ev_pool_submit(pool->killers, &pool->sweep_work, run_sweep, on_swept, pool);
-}
-
-void exec_kill_all(struct exec_pool *pool, uint64_t grace_ms, ev_fn done, void *ctx)
-{
-    assert(!pool->is_stopping);
-    pool->is_stopping = true;
-    pool->stop_done = done;
-    pool->stop_ctx = ctx;
-    while (pool->queue.head)
-        exec_cancel(pool->queue.head);
-    for (struct exec *x = pool->live.head; x; x = x->next)
-        exec_signal(x, SIGTERM);
-    ev_timer_start(pool->loop, &pool->grace, grace_ms, on_grace, pool);
-    stop_if_empty(pool);
 }

@@ -1,6 +1,7 @@
 /* exec_inside: what the files of exec share. Nobody else includes it.
  *
  *     exec.c         the pool, the life of a command from start to on_exit
+ *     exec_end.c     ends before the end: deadline and cancel kill its tree, shutdown all of them
  *     exec_io.c      its pipes: output in, input out
  *     exec_launch.c  what is prepared for it and done on a spawn thread: arguments, variables, pipes, terminal
  */
@@ -127,7 +128,12 @@ bool exec_out_is_open(const struct exec *x);
 void exec_in_begin(struct exec *x); /* the process is there: send what was queued before */
 void exec_in_close(struct exec *x); /* fails what is queued */
 
-/* exec.c: an output ended; perhaps that was all. */
-void exec_settle(struct exec *x);
+/* exec.c */
+void exec_settle(struct exec *x);      /* an output ended; perhaps that was all */
+void exec_start_drain(struct exec *x); /* it ended or was killed: its pipes get so long to close */
+
+/* exec_end.c */
+void exec_start_kill(struct exec *x);
+void exec_stop_if_empty(struct exec_pool *pool); /* at shutdown: one less */
 
 #endif
