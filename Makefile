@@ -1,13 +1,18 @@
 # The door. Everything real is in meson.build, tests/ and tools/.
-.PHONY: all demo test check asan fuzz cover lint bench peers image install clean setup-build setup-test setup-bench
+.PHONY: all help demo test check asan fuzz soak-runtime cover lint bench peers man image install clean \
+        setup-build setup-test setup-bench setup-lint
 .DELETE_ON_ERROR:
 
 SAN  = -Db_sanitize=address,undefined -Db_lundef=false
 FUZZ_SECONDS ?= 30
+PREFIX ?= /usr/local
 
 all: setup-build build/release/build.ninja          ## the release build, its programs copied to build/
 	ninja -C build/release
 	install -s build/release/src/runtime/silica-runtime build/silica-runtime
+
+help:                                               ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: all                                           ## builds, then shows the runtime at work
 	tools/demo
@@ -48,11 +53,15 @@ peers: setup-test                                   ## builds the peers, once; c
 image: all                                          ## OCI archives, without Docker
 	tools/image build
 
-install: all
-	install -D build/silica-runtime $(DESTDIR)/usr/local/bin/silica-runtime
-	install -D -m 644 docs/man/silica-runtime.1 $(DESTDIR)/usr/local/share/man/man1/silica-runtime.1
+man: all                                            ## docs/man, from the templates and the option tables
+	tools/man build/silica-runtime docs/man/silica-runtime.1.in >build/silica-runtime.1
+	mv build/silica-runtime.1 docs/man/silica-runtime.1
 
-clean:
+install: all                                        ## programs and manuals below DESTDIR and PREFIX (/usr/local)
+	install -D build/silica-runtime $(DESTDIR)$(PREFIX)/bin/silica-runtime
+	install -D -m 644 docs/man/silica-runtime.1 $(DESTDIR)$(PREFIX)/share/man/man1/silica-runtime.1
+
+clean:                                              ## removes build/
 	rm -rf build
 
 setup-build: ; tools/setup build

@@ -230,15 +230,64 @@ static void help_row(const struct opt *o, struct buf *out)
 
 void opt_help(const struct opt_program *prog, struct buf *out)
 {
+    bool has_groups = prog->opt_count && prog->opts[0].group;
     struct err e;
 
-    (void)buf_addf(out, &e, "%s\n\nUsage: %s %s\n\nOptions:\n", prog->example, prog->name,
-                   prog->usage);
-    for (size_t i = 0; i < prog->opt_count; i++)
-        if (prog->opts[i].help)
-            help_row(&prog->opts[i], out);
+    (void)buf_addf(out, &e, "%s\n\nUsage: %s %s\n", prog->example, prog->name, prog->usage);
+    if (!has_groups)
+        (void)buf_addf(out, &e, "\nOptions:\n");
+    for (size_t i = 0; i < prog->opt_count; i++) {
+        const struct opt *o = &prog->opts[i];
+
+        if (o->group)
+            (void)buf_addf(out, &e, "\n%s:\n", o->group);
+        if (o->help)
+            help_row(o, out);
+    }
     if (prog->epilog)
         (void)buf_addf(out, &e, "\n%s\n", prog->epilog);
+}
+
+/* A text as roff shows it: nothing in it is a request, an escape or a hyphen that may be broken at. */
+static void roff_text(struct buf *out, const char *text)
+{
+    struct err e;
+
+    if (*text == '.' || *text == '\'')
+        (void)buf_addf(out, &e, "\\&");
+    for (const char *c = text; *c; c++) {
+        if (*c == '\\')
+            (void)buf_addf(out, &e, "\\e");
+        else if (*c == '-')
+            (void)buf_addf(out, &e, "\\-");
+        else
+            (void)buf_addc(out, (uint8_t)*c, &e);
+    }
+}
+
+static void roff_row(const struct opt *o, struct buf *out)
+{
+    char first[2] = { (char)(*o->help >= 'a' && *o->help <= 'z' ? *o->help - 'a' + 'A'
+                                                                : *o->help) };
+    struct err e;
+
+    (void)buf_addf(out, &e, ".TP\n\\fB");
+    roff_text(out, o->flag);
+    (void)buf_addf(out, &e, "\\fR");
+    if (o->kind != OPT_BOOL)
+        (void)buf_addf(out, &e, " \\fI%s\\fR", o->arg ? o->arg : "N");
+    (void)buf_addf(out, &e, "\n");
+    roff_text(out, first);
+    roff_text(out, o->help + 1);
+    (void)buf_addf(out, &e, ".");
+    if (o->text && o->kind != OPT_BOOL) {
+        (void)buf_addf(out, &e, "\nDefault: ");
+        roff_text(out, o->text);
+        (void)buf_addf(out, &e, ".");
+    }
+    if (o->env)
+        (void)buf_addf(out, &e, "\nEnvironment: \\fB%s\\fR.", o->env);
+    (void)buf_addf(out, &e, "\n");
 }
 
 void opt_roff(const struct opt_program *prog, struct buf *out)
@@ -246,18 +295,9 @@ void opt_roff(const struct opt_program *prog, struct buf *out)
     struct err e;
 
     for (size_t i = 0; i < prog->opt_count; i++) {
-        const struct opt *o = &prog->opts[i];
-
-        if (!o->help)
-            continue;
-        (void)buf_addf(out, &e, ".TP\n.B \\-\\-%s", o->flag + 2);
-        if (o->kind != OPT_BOOL)
-            (void)buf_addf(out, &e, " \\fI%s\\fR", o->arg ? o->arg : "N");
-        (void)buf_addf(out, &e, "\n%s.", o->help);
-        if (o->text && o->kind != OPT_BOOL)
-            (void)buf_addf(out, &e, " Default: %s.", o->text);
-        if (o->env)
-            (void)buf_addf(out, &e, " Environment: \\fB%s\\fR.", o->env);
-        (void)buf_addf(out, &e, "\n");
+        if (prog->opts[i].group)
+            (void)buf_addf(out, &e, ".SS %s\n", prog->opts[i].group);
+        if (prog->opts[i].help)
+            roff_row(&prog->opts[i], out);
     }
 }

@@ -38,6 +38,8 @@ struct opt {
     uint64_t min, max; /* for numbers; max 0 means no ceiling but the type's */
     const char *arg;   /* what --help calls the value: "HOST:PORT" */
     const char *help;  /* NULL hides the row (aliases) */
+    const char
+        *group; /* heading above this row, for it and those after it; NULL: none of its own */
 };
 
 struct opt_program {
@@ -56,7 +58,7 @@ int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into,
 /* True when the flag or its variable was given, rather than its default taken; only after opt_parse. */
 bool opt_was_given(const struct opt_program *prog, int argc, char **argv, const char *flag);
 void opt_help(const struct opt_program *prog, struct buf *out);
-/* The options as roff list items, for the man page. */
+/* The options as roff list items below their groups' headings, for the man page. */
 void opt_roff(const struct opt_program *prog, struct buf *out);
 
 #endif

@@ -179,10 +179,33 @@ static void test_help(void **state)
     assert_non_null(strstr(buf_cstr(&help), "\nSee tool(1).\n"));
     assert_null(strstr(buf_cstr(&help), "--addr"));
     opt_roff(&program, &roff);
-    assert_non_null(strstr(
-        buf_cstr(&roff),
-        ".TP\n.B \\-\\-wait \\fITIME\\fR\nhow long. Default: 1500ms. Environment: \\fBT_WAIT\\fR.\n"));
+    assert_non_null(strstr(buf_cstr(&roff),
+                           ".TP\n\\fB\\-\\-wait\\fR \\fITIME\\fR\nHow long.\nDefault: 1500ms.\n"
+                           "Environment: \\fBT_WAIT\\fR.\n"));
     assert_null(strstr(buf_cstr(&roff), "addr"));
+}
+
+static void test_groups(void **state)
+{
+    /* clang-format off */
+    static const struct opt rows_in_groups[] = {
+        { "--root", NULL, OPT_STR, offsetof(struct options, root), NULL, 0, 0, "DIR", "a\\b of --wait", "Files" },
+        { "--fast", NULL, OPT_BOOL, offsetof(struct options, is_fast), NULL, 0, 0, NULL, ".fast", "Speed" },
+    };
+    /* clang-format on */
+    const struct opt_program in_groups = { "tool", "", "tool", rows_in_groups,
+                                           LEN(rows_in_groups) };
+    OWN(buf_done) struct buf help = BUF_INIT(8192), roff = BUF_INIT(8192);
+
+    opt_help(&in_groups, &help);
+    assert_string_equal(buf_cstr(&help),
+                        "tool\n\nUsage: tool \n"
+                        "\nFiles:\n  --root DIR                      a\\b of --wait\n"
+                        "\nSpeed:\n  --fast                          .fast\n");
+    opt_roff(&in_groups, &roff);
+    assert_string_equal(buf_cstr(&roff),
+                        ".SS Files\n.TP\n\\fB\\-\\-root\\fR \\fIDIR\\fR\nA\\eb of \\-\\-wait.\n"
+                        ".SS Speed\n.TP\n\\fB\\-\\-fast\\fR\n\\&.fast.\n");
 }
 
 int main(void)
@@ -190,7 +213,7 @@ int main(void)
     const struct CMUnitTest list[] = { cmocka_unit_test(test_rows),
                                        cmocka_unit_test(test_list_is_bounded),
                                        cmocka_unit_test(test_was_given),
-                                       cmocka_unit_test(test_help) };
+                                       cmocka_unit_test(test_help), cmocka_unit_test(test_groups) };
 
     return cmocka_run_group_tests(list, NULL, NULL);
 }

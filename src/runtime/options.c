@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "runtime/exec.h"
 
 #define TOKEN_MAX_BYTES 4096 /* far above any key; a larger file is a mistake */
 
@@ -10,39 +11,39 @@
 
 /* clang-format off */
 static const struct opt opts[] = {
-    /* flag, environment, kind, field, default, min, max, argument, help */
-    { "--listen", "SILICA_RUNTIME_LISTEN", OPT_LIST, AT(listen), NULL, 0, 0, "HOST:PORT", "serve every contract here; may be repeated; port 0 picks one" },
-    { "--root", "SILICA_RUNTIME_ROOT", OPT_STR, AT(root), NULL, 0, 0, "DIR", "root of every contract's paths and commands" },
+    /* flag, environment, kind, field, default, min, max, argument, help, heading above it */
+    { "--listen", "SILICA_RUNTIME_LISTEN", OPT_LIST, AT(listen), NULL, 0, 0, "HOST:PORT", "serve here; may be repeated; port 0 picks a free one", "Serving" },
+    { "--root", "SILICA_RUNTIME_ROOT", OPT_STR, AT(root), NULL, 0, 0, "DIR", "root of all paths and directory of all commands; made if missing" },
     { "--root-dir", NULL, OPT_STR, AT(root), NULL, 0, 0, "DIR", NULL },
     { "--token", "SANDBOX_EXEC_TOKEN", OPT_STR, AT(token), NULL, 0, 0, "SECRET", "ask for this token on every route but the health ones" },
     { "--token-file", "SILICA_RUNTIME_TOKEN_FILE", OPT_STR, AT(token_file), NULL, 0, 0, "FILE", "read the token from a file instead" },
+    { "--allow-origin", "SILICA_RUNTIME_ALLOW_ORIGIN", OPT_LIST, AT(allow_origin), NULL, 0, 0, "ORIGIN", "accept this Origin besides our own; may be repeated; '*' for any" },
+    { "--allow-host", "SILICA_RUNTIME_ALLOW_HOST", OPT_LIST, AT(allow_host), NULL, 0, 0, "HOST", "accept this Host where only local ones are; may be repeated" },
     { "--ready-fd", NULL, OPT_U64, AT(ready_fd), NULL, 0, 65535, "N", "write one JSON line to this descriptor when serving" },
-    { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited listening socket only" },
-    { "--exec-timeout", NULL, OPT_MS, AT(exec_timeout_ms), "300s", 1, 0, "TIME", "kill an /execute command after this long (SANDBOX_EXEC_TIMEOUT_SECONDS)" },
+    { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited listening socket and nowhere else" },
+    { "--exec-timeout", "SILICA_RUNTIME_EXEC_TIMEOUT", OPT_MS, AT(exec_timeout_ms), "300s", 1, 0, "TIME", "end an /execute command after this long", "Commands" },
     { "--max-timeout", "SILICA_RUNTIME_MAX_TIMEOUT", OPT_MS, AT(max_timeout_ms), "24h", 1, 0, "TIME", "the longest time an /exec request may ask for" },
-    { "--output-limit", "SILICA_RUNTIME_OUTPUT_LIMIT", OPT_BYTES, AT(output_limit), "8MiB", 1024, 1 << 30, "SIZE", "kept of each output stream of /execute; the rest is dropped and reported" },
-    { "--grpc-output-limit", "SILICA_RUNTIME_GRPC_OUTPUT_LIMIT", OPT_BYTES, AT(grpc_output_limit), "4032KiB", 1024, 1 << 30, "SIZE", "the same for both streams of gRPC Execute together; clients take 4 MiB" },
-    { "--exec-output-limit", "SILICA_RUNTIME_EXEC_OUTPUT_LIMIT", OPT_BYTES, AT(pydantic_output_limit), "100000", 1, 1 << 30, "SIZE", "the same for the merged output of /exec" },
+    { "--output-limit", "SILICA_RUNTIME_OUTPUT_LIMIT", OPT_BYTES, AT(output_limit), "8MiB", 1024, 1 << 30, "SIZE", "kept of each output of /execute; a cut is reported" },
+    { "--grpc-output-limit", "SILICA_RUNTIME_GRPC_OUTPUT_LIMIT", OPT_BYTES, AT(grpc_output_limit), "4032KiB", 1024, 1 << 30, "SIZE", "kept of both outputs of Execute; clients take 4 MiB" },
+    { "--exec-output-limit", "SILICA_RUNTIME_EXEC_OUTPUT_LIMIT", OPT_BYTES, AT(pydantic_output_limit), "100000", 1, 1 << 30, "SIZE", "kept of the output of /exec" },
+    { "--stream-chunk-size", "SILICA_RUNTIME_STREAM_CHUNK_SIZE", OPT_U64, AT(chunk_size), "4096", 0, 1 << 20, "BYTES", "largest piece of the output that Start streams" },
     { "--max-commands", "SILICA_RUNTIME_MAX_COMMANDS", OPT_U64, AT(max_commands), "1024", 1, 100000, "N", "commands at once; more wait their turn" },
-    { "--max-connections", "SILICA_RUNTIME_MAX_CONNECTIONS", OPT_U64, AT(max_connections), "16384", 1, 1000000, "N", "connections at once; more are closed" },
-    { "--shutdown-timeout", NULL, OPT_MS, AT(shutdown_timeout_ms), "10s", 0, 0, "TIME", "how long a graceful stop may take" },
-    { "--http-idle-timeout", NULL, OPT_MS, AT(idle_timeout_ms), "60s", 1, 0, "TIME", "close a connection without requests" },
-    { "--stall-timeout", "SILICA_RUNTIME_STALL_TIMEOUT", OPT_MS, AT(stall_timeout_ms), "60s", 1, 0, "TIME", "close a connection whose transfer stands still" },
-    { "--stream-chunk-size", NULL, OPT_U64, AT(chunk_size), "0", 0, 1 << 20, "BYTES", "largest piece of streamed output; 0 means 4096" },
-    { "--metadata-env-prefix", NULL, OPT_STR, AT(metadata_prefix), "SANDBOX_", 0, 0, "PREFIX", "variables that /v1/metadata shows" },
-    { "--listen-host", NULL, OPT_STR, AT(listen_host), NULL, 0, 0, "HOST", "address for --rest-port and --grpc-port" },
-    { "--rest-port", NULL, OPT_U64, AT(rest_port), "8080", 1, 65535, "PORT", "as sandboxd has it; --listen wins" },
-    { "--grpc-port", NULL, OPT_U64, AT(grpc_port), "9090", 1, 65535, "PORT", "as sandboxd has it; --listen wins" },
-    { "--sandbox-port", "SANDBOX_PORT", OPT_U64, AT(sandbox_port), NULL, 1, 65535, "PORT", "the one port to listen on instead of the defaults" },
-    { "--allow-origin", "SILICA_RUNTIME_ALLOW_ORIGIN", OPT_LIST, AT(allow_origin), NULL, 0, 0, "ORIGIN", "accept this Origin besides our own; '*' for any" },
-    { "--allow-host", "SILICA_RUNTIME_ALLOW_HOST", OPT_LIST, AT(allow_host), NULL, 0, 0, "HOST", "accept this Host where only local ones are" },
-    { "--log-level", "SILICA_LOG_LEVEL", OPT_STR, AT(log_level), "info", 0, 0, "LEVEL", "debug, info, warn, error or off" },
-    { "--log-format", "SILICA_LOG_FORMAT", OPT_STR, AT(log_format), "text", 0, 0, "FORMAT", "text or json" },
-    { "--zap-log-level", NULL, OPT_STR, AT(log_level), NULL, 0, 0, "LEVEL", NULL },
-    { "--zap-devel", NULL, OPT_BOOL, AT(is_roff), NULL, 0, 0, NULL, NULL },
-    { "--zap-encoder", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "X", NULL },
-    { "--zap-stacktrace-level", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "X", NULL },
-    { "--zap-time-encoding", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "X", NULL },
+    { "--max-connections", "SILICA_RUNTIME_MAX_CONNECTIONS", OPT_U64, AT(max_connections), "16384", 1, 1000000, "N", "connections at once; more are closed", "Connections" },
+    { "--http-idle-timeout", "SILICA_RUNTIME_HTTP_IDLE_TIMEOUT", OPT_MS, AT(idle_timeout_ms), "60s", 1, 0, "TIME", "close a connection without requests after this long" },
+    { "--stall-timeout", "SILICA_RUNTIME_STALL_TIMEOUT", OPT_MS, AT(stall_timeout_ms), "60s", 1, 0, "TIME", "give up a transfer that stands still for this long" },
+    { "--shutdown-timeout", "SILICA_RUNTIME_SHUTDOWN_TIMEOUT", OPT_MS, AT(shutdown_timeout_ms), "10s", 0, 0, "TIME", "the longest a graceful stop may take" },
+    { "--listen-host", "SILICA_RUNTIME_LISTEN_HOST", OPT_STR, AT(listen_host), NULL, 0, 0, "HOST", "address of the ports below; without --listen", "In place of another server" },
+    { "--rest-port", "SILICA_RUNTIME_REST_PORT", OPT_U64, AT(rest_port), "8080", 1, 65535, "PORT", "the first port of sandboxd" },
+    { "--grpc-port", "SILICA_RUNTIME_GRPC_PORT", OPT_U64, AT(grpc_port), "9090", 1, 65535, "PORT", "its second port; both serve everything" },
+    { "--sandbox-port", "SANDBOX_PORT", OPT_U64, AT(sandbox_port), NULL, 1, 65535, "PORT", "the one port to listen on instead of the default three" },
+    { "--metadata-env-prefix", "SILICA_RUNTIME_METADATA_ENV_PREFIX", OPT_STR, AT(metadata_prefix), "SANDBOX_", 0, 0, "PREFIX", "variables that /v1/metadata shows begin so" },
+    { "--zap-log-level", NULL, OPT_STR, AT(zap_log_level), NULL, 0, 0, "LEVEL", NULL },
+    { "--zap-devel", NULL, OPT_BOOL, AT(zap_ignored_flag), NULL, 0, 0, NULL, NULL },
+    { "--zap-encoder", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "NAME", NULL },
+    { "--zap-stacktrace-level", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "LEVEL", NULL },
+    { "--zap-time-encoding", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "NAME", NULL },
+    { "--log-level", "SILICA_LOG_LEVEL", OPT_STR, AT(log_level), "info", 0, 0, "LEVEL", "how much to log: debug, info, warn, error or off", "Logs and help" },
+    { "--log-format", "SILICA_LOG_FORMAT", OPT_STR, AT(log_format), "text", 0, 0, "FORMAT", "how to log: text or json" },
     { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "show this and exit" },
     { "--help-roff", NULL, OPT_BOOL, AT(is_roff), NULL, 0, 0, NULL, NULL },
     { "--version", NULL, OPT_BOOL, AT(is_version), NULL, 0, 0, NULL, "show the version and exit" },
@@ -52,13 +53,17 @@ static const struct opt opts[] = {
 const struct opt_program runtime_program = {
     .name = "silica-runtime",
     .usage = "[options] [-- COMMAND [ARG...]]",
-    .example = "Serves commands and files of the sandbox it runs in.\n\n"
+    .example = "Serves the commands and files of the sandbox it runs in.\n\n"
                "  silica-runtime --listen 127.0.0.1:8888 --root /work\n"
-               "  curl -s 127.0.0.1:8888/execute -H 'Content-Type: application/json' -d '{\"command\":\"uname -a\"}'",
+               "  curl -s 127.0.0.1:8888/execute -H 'Content-Type: application/json' \\\n"
+               "       -d '{\"command\":\"uname -a\"}'",
     .opts = opts,
     .opt_count = LEN(opts),
-    .epilog = "Without --listen: ports 8888, 8080 and 9090, on all addresses when it is PID 1 or has a token,\n"
-              "else on loopback. With COMMAND it also runs that and ends with its exit status.",
+    .epilog =
+        "Defaults are in parentheses. Without --listen: ports 8888, 8080 and 9090, on all addresses if it\n"
+        "is PID 1 or has a token, else on loopback. COMMAND runs beside the server, which ends with it and\n"
+        "with its status. Options can be given as variables too, --root as SILICA_RUNTIME_ROOT and so on:\n"
+        "see silica-runtime(1), also for SANDBOX_BASE_DIR and SANDBOX_EXEC_TIMEOUT_SECONDS.",
 };
 
 /* The contract's own reading of its variable: whatever is not a positive number of seconds means the default. */
@@ -81,7 +86,8 @@ static void read_exec_timeout(struct runtime_options *o, bool has_flag)
     if (str_double(span_cstr(clean), &seconds) && seconds > 0 && seconds < 1e12)
         o->exec_timeout_ms = MAX((uint64_t)(seconds * 1000), (uint64_t)1);
     else
-        log_warn("options.timeout", KV("variable", "SANDBOX_EXEC_TIMEOUT_SECONDS"), KV("value", text), KV("used_ms", o->exec_timeout_ms));
+        log_warn("options.timeout", KV("variable", "SANDBOX_EXEC_TIMEOUT_SECONDS"),
+                 KV("value", text), KV("used_ms", o->exec_timeout_ms));
 }
 
 static void read_base_dir(struct runtime_options *o)
@@ -129,31 +135,57 @@ static int read_token(struct runtime_options *o, struct err *e)
     return 0;
 }
 
-int runtime_options_read(struct runtime_options *o, int argc, char **argv, int *ret_rest, struct err *e)
+/* sandboxd's words for how much to log: ours, or a number that only grows. */
+static void take_zap_level(struct runtime_options *o)
 {
     enum log_level level;
+    uint64_t number;
+
+    if (!o->zap_log_level)
+        return;
+    if (str_u64(span_cstr(o->zap_log_level), UINT64_MAX, &number))
+        o->log_level = number ? "debug" : "info";
+    else
+        o->log_level = log_level_parse(o->zap_log_level, &level) ? o->zap_log_level : "error";
+}
+
+static int open_log(struct runtime_options *o, bool has_flag, struct err *e)
+{
+    bool is_json = strcmp(o->log_format, "json") == 0;
+    enum log_level level;
+
+    if (!has_flag)
+        take_zap_level(o);
+    if (!log_level_parse(o->log_level, &level))
+        return err_set(e, ERR_USAGE, "--log-level: '%s' is not debug, info, warn, error or off",
+                       o->log_level);
+    if (!is_json && strcmp(o->log_format, "text") != 0)
+        return err_set(e, ERR_USAGE, "--log-format: '%s' is not text or json", o->log_format);
+    log_open(2, level, is_json ? LOG_JSON : LOG_TEXT);
+    return 0;
+}
+
+int runtime_options_read(struct runtime_options *o, int argc, char **argv, int *ret_rest,
+                         struct err *e)
+{
+    const struct opt_program *p = &runtime_program;
 
     *o = (struct runtime_options){ .ready_fd = UINT64_MAX, .control_fd = UINT64_MAX };
-    if (opt_parse(&runtime_program, argc, argv, o, ret_rest, e) < 0)
+    if (opt_parse(p, argc, argv, o, ret_rest, e) < 0)
         return -1;
-    if (!log_level_parse(o->log_level, &level))
-        return err_set(e, ERR_USAGE, "--log-level: '%s' is not debug, info, warn, error or off", o->log_level);
-    if (strcmp(o->log_format, "text") != 0 && strcmp(o->log_format, "json") != 0)
-        return err_set(e, ERR_USAGE, "--log-format: '%s' is not text or json", o->log_format);
-    log_open(2, level, strcmp(o->log_format, "json") == 0 ? LOG_JSON : LOG_TEXT);
-    o->has_listen_flags = o->listen.n > 0;
-    o->has_host_flag = o->listen_host != NULL;
-    o->has_rest_flags = o->has_host_flag || opt_was_given(&runtime_program, argc, argv, "--rest-port") ||
-                        opt_was_given(&runtime_program, argc, argv, "--grpc-port");
+    if (open_log(o, opt_was_given(p, argc, argv, "--log-level"), e) < 0)
+        return -1;
+    o->has_rest_flags = o->listen_host || opt_was_given(p, argc, argv, "--rest-port") ||
+                        opt_was_given(p, argc, argv, "--grpc-port");
     if (o->has_rest_flags && o->rest_port == o->grpc_port)
         return err_set(e, ERR_USAGE, "--rest-port and --grpc-port must differ");
-    if (opt_was_given(&runtime_program, argc, argv, "--root") && !*o->root)
+    if (opt_was_given(p, argc, argv, "--root") && !*o->root)
         return err_set(e, ERR_USAGE, "--root is empty");
     if (!*o->metadata_prefix)
         o->metadata_prefix = "SANDBOX_";
-    if (!o->chunk_size)
-        o->chunk_size = 4096;
-    read_exec_timeout(o, opt_was_given(&runtime_program, argc, argv, "--exec-timeout"));
+    if (!o->chunk_size) /* sandboxd's own default, and what it means there */
+        o->chunk_size = EXEC_CHUNK_BYTES;
+    read_exec_timeout(o, opt_was_given(p, argc, argv, "--exec-timeout"));
     read_base_dir(o);
     return read_token(o, e);
 }

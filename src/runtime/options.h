@@ -25,17 +25,20 @@ struct runtime_options {
     const char *metadata_prefix;
     struct opt_list allow_origin, allow_host;
     const char *log_level, *log_format;
-    const char *zap_ignored;
+    /* sandboxd's logging flags: the level counts unless --log-level is given, the others have no effect */
+    const char *zap_log_level, *zap_ignored;
+    bool zap_ignored_flag;
     bool is_version, is_help, is_roff;
     /* derived */
     const char *base_dir; /* SANDBOX_BASE_DIR, trimmed, or NULL */
-    bool has_listen_flags, has_rest_flags, has_host_flag;
+    bool has_rest_flags;  /* one of --listen-host, --rest-port, --grpc-port */
 };
 
 extern const struct opt_program runtime_program;
 
 /* Reads everything, wipes the token from argv and the environment. *ret_rest: index of the command, or argc. */
-int runtime_options_read(struct runtime_options *o, int argc, char **argv, int *ret_rest, struct err *e);
+int runtime_options_read(struct runtime_options *o, int argc, char **argv, int *ret_rest,
+                         struct err *e);
 /* The root directory of a contract's paths and commands. */
 const char *runtime_root(const struct runtime_options *o, enum contract contract);
 

@@ -71,13 +71,14 @@ static void on_gone(void *ctx)
 static void run(struct runtime *rt, struct http_exchange *x, const char *command, uint64_t seconds)
 {
     static const struct exec_ops ops = { .on_exit = on_ended };
+    const uint64_t max_ms = rt->opt.max_timeout_ms;
     char *argv[] = { (char *)"/bin/sh", (char *)"-c", (char *)(uintptr_t)command, NULL };
     const struct exec_spec spec = {
         .mode = EXEC_MERGED,
         .argv = argv,
         .cwd = runtime_root(&rt->opt, CONTRACT_PYDANTIC),
         .cwd_fd = -1,
-        .deadline_ms = MIN(seconds, rt->opt.max_timeout_ms / 1000 + 1) * 1000,
+        .deadline_ms = seconds < max_ms / 1000 ? seconds * 1000 : max_ms,
         .drain_ms = DRAIN_MS,
         .out_max = rt->opt.pydantic_output_limit,
     };
