@@ -669,6 +669,12 @@ int main(void)
         cmocka_unit_test(test_alpn_decides_and_no_connection_is_wasted),
         cmocka_unit_test(test_odd_servers),
     };
+    size_t fds = side_fd_count();
+    int failed = cmocka_run_group_tests_name("http/client_h2", tests, NULL, NULL);
 
-    return cmocka_run_group_tests_name("http/client_h2", tests, NULL, NULL);
+    if (!failed && side_fd_count() != fds) {
+        (void)fprintf(stderr, "descriptors leaked: %zu before, %zu after\n", fds, side_fd_count());
+        return 1;
+    }
+    return failed;
 }

@@ -1113,6 +1113,12 @@ int main(void)
         cmocka_unit_test(test_a_refused_upgrade_is_an_ordinary_answer),
         cmocka_unit_test(test_fetch_collects_up_to_a_ceiling),
     };
+    size_t fds = side_fd_count();
+    int failed = cmocka_run_group_tests_name("http/client", tests, NULL, NULL);
 
-    return cmocka_run_group_tests_name("http/client", tests, NULL, NULL);
+    if (!failed && side_fd_count() != fds) {
+        (void)fprintf(stderr, "descriptors leaked: %zu before, %zu after\n", fds, side_fd_count());
+        return 1;
+    }
+    return failed;
 }

@@ -358,6 +358,12 @@ int main(void)
         cmocka_unit_test(test_a_slow_reader_is_seen_to_move),
         cmocka_unit_test(test_a_connection_changes_hands),
     };
+    size_t fds = side_fd_count();
+    int failed = cmocka_run_group_tests_name("net/conn", tests, NULL, NULL);
 
-    return cmocka_run_group_tests_name("net/conn", tests, NULL, NULL);
+    if (!failed && side_fd_count() != fds) {
+        (void)fprintf(stderr, "descriptors leaked: %zu before, %zu after\n", fds, side_fd_count());
+        return 1;
+    }
+    return failed;
 }

@@ -659,6 +659,12 @@ int main(void)
         cmocka_unit_test(test_the_hosts_file_comes_first),
         cmocka_unit_test(test_tls_is_part_of_the_dial),
     };
+    size_t fds = side_fd_count();
+    int failed = cmocka_run_group_tests_name("net/dial", tests, NULL, NULL);
 
-    return cmocka_run_group_tests_name("net/dial", tests, NULL, NULL);
+    if (!failed && side_fd_count() != fds) {
+        (void)fprintf(stderr, "descriptors leaked: %zu before, %zu after\n", fds, side_fd_count());
+        return 1;
+    }
+    return failed;
 }

@@ -3,6 +3,7 @@
 #include "ev/timer.h"
 #include "net/addr.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,4 +169,21 @@ void side_fill(struct buf *b, size_t n)
     for (size_t i = 0; i < n; i++)
         b->p[i] = (uint8_t)(i * 31 + (i >> 11));
     buf_grown(b, n);
+}
+
+size_t side_fd_count(void)
+{
+    struct ev_loop *loop;
+    struct err e;
+    DIR *d;
+    size_t n = 0;
+
+    assert_int_equal(ev_loop_new(&loop, &e), 0); /* libuv keeps a pipe from its first loop on */
+    ev_loop_free(loop);
+    d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    return n;
 }

@@ -37,6 +37,8 @@ bool side_is_eof(void *side);
 
 /* Two connected TCP sockets on loopback, non-blocking. */
 void side_socket_pair(int fds[2]);
+/* Open descriptors of this process: the same before a group of tests and after it, or something leaked. */
+size_t side_fd_count(void);
 /* n bytes that differ with their place. */
 void side_fill(struct buf *b, size_t n);
 

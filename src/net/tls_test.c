@@ -614,6 +614,13 @@ int main(void)
         cmocka_unit_test(test_a_reload_serves_new_connections_and_spares_old_ones),
         cmocka_unit_test(test_openssl_s_server_takes_us),
     };
+    size_t fds = side_fd_count();
+    int failed =
+        cmocka_run_group_tests_name("net/tls", tests, make_certificates, drop_certificates);
 
-    return cmocka_run_group_tests_name("net/tls", tests, make_certificates, drop_certificates);
+    if (!failed && side_fd_count() != fds) {
+        (void)fprintf(stderr, "descriptors leaked: %zu before, %zu after\n", fds, side_fd_count());
+        return 1;
+    }
+    return failed;
 }
