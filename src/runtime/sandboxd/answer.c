@@ -84,7 +84,7 @@ void sandboxd_file_error(struct http_exchange *x, enum sandboxd_stage stage, con
         sandboxd_error(x, SANDBOXD_PERMISSION_DENIED, e->msg);
     else if (is_refused && stage == SANDBOXD_WORKING)
         sandboxd_error(x, SANDBOXD_PERMISSION_DENIED, "permission denied");
-    else if (e->code == ERR_CONFLICT)
+    else if (e->code == ERR_CONFLICT && !e->sys) /* our own verdict, not ENOTDIR */
         sandboxd_error(x, SANDBOXD_CONFLICT, e->msg);
     else
         sandboxd_error(x, SANDBOXD_INTERNAL, e->msg);

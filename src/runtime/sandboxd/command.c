@@ -155,6 +155,8 @@ void command_spawn_failed(const struct command *c, struct spawn_fail fail, struc
         root_set_known(false); /* it was deleted; the next command makes it again */
     if (fail.sys == ECANCELED)
         (void)refuse(ret, GRPC_UNAVAILABLE, "%s: sandboxd is shutting down", c->op);
+    else if (!is_cwd && !c->program[0])
+        (void)refuse(ret, GRPC_INTERNAL, "%s: the program's name is empty", c->op);
     else if (fail.sys == ENOENT)
         (void)refuse(ret, GRPC_NOT_FOUND, "%s: command or path not found: '%s': %s", c->op, subject,
                      why);

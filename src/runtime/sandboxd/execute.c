@@ -81,13 +81,14 @@ static void on_ended(void *ctx, struct exec_result *r)
 static bool start(struct execute *c)
 {
     static const struct exec_ops ops = { .on_exit = on_ended };
-    const struct runtime_options *opt = &c->command.rt->opt;
+    size_t limit = c->command.rt->opt.grpc_output_limit;
+    size_t share = MIN(limit / 8, (size_t)SANDBOXD_STREAM_SHARE_BYTES);
     struct exec_spec spec = {
         .mode = EXEC_CAPTURE,
         .drain_ms = SANDBOXD_EXECUTE_DRAIN_MS,
-        .out_max = opt->grpc_output_limit,
-        .err_max = opt->grpc_output_limit,
-        .both_max = opt->grpc_output_limit,
+        .out_max = limit - share,
+        .err_max = limit - share,
+        .both_max = limit,
     };
     struct command_fail why;
 

@@ -7,15 +7,15 @@ static bool was_seen;
 int root_open(struct path_root *root, const struct runtime *rt, struct err *e)
 {
     const char *text = runtime_root(&rt->opt, CONTRACT_SANDBOXD);
+    struct err why;
 
-    if (path_root_open(root, text, e) == 0)
+    if (path_root_open(root, text, &why) == 0)
         return 0;
-    if (e->code == ERR_NOT_FOUND && path_root_make(text, ROOT_MODE, e) == 0 &&
-        path_root_open(root, text, e) == 0)
+    if (why.code == ERR_NOT_FOUND && path_root_make(text, ROOT_MODE, &why) == 0 &&
+        path_root_open(root, text, &why) == 0)
         return 0;
-    e->code = ERR_INTERNAL; /* whatever it was, it says nothing about the path that was asked for */
-    e->sys = 0;
-    return -1;
+    /* Whatever it was, it says nothing about the path that was asked for. */
+    return err_set(e, ERR_INTERNAL, "%s", why.msg);
 }
 
 bool root_is_known(const struct runtime *rt)

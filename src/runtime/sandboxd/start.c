@@ -100,8 +100,7 @@ static void on_ended(void *ctx, struct exec_result *r)
     s->exec = NULL;
     log_info("process.exit", KV("process", (int)s->id),
              KV("program", (const char *)s->command.program), KV("code", command_exit_code(r)),
-             KV("failed", (bool)r->fail.step), KV("canceled", r->is_canceled),
-             KV("ms", r->ran_ms));
+             KV("failed", (bool)r->fail.step), KV("canceled", r->is_canceled), KV("ms", r->ran_ms));
     if (r->fail.step) {
         command_spawn_failed(&s->command, r->fail, &why);
         end(s, why.status, why.text);
