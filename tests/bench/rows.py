@@ -272,9 +272,8 @@ def json_row(bench, servers):
         bench.add("json", "silica", None, "us", str(e))
         return
     for r in got["rows"]:
-        for lib in ("silica", "jansson", "cjson"):
-            if f"{lib}_us" in r:
-                bench.add("json", f"{lib} {r['task']}", r[f"{lib}_us"], "us")
+        for lib in (k[:-3] for k in r if k.endswith("_us")):
+            bench.add("json", f"{lib} {r['task']}", r[f"{lib}_us"], "us")
         if r["task"] == "parse+write":
             bench.goal("json", "parse+write: jansson's time over ours", r["vs_jansson"], 5)
 
