@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 
 int fd_write_all(int fd, struct span s, struct err *e)
 {
@@ -80,5 +81,34 @@ int fd_set_nonblock(int fd, struct err *e)
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return err_sys(e, "cannot make descriptor %d non-blocking", fd);
+    return 0;
+}
+
+int fd_open_null(struct err *e)
+{
+    OWN_FD int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (fd >= 0)
+        return take_fd(&fd);
+    (void)err_sys(e, "cannot open '/dev/null'");
+    /* Sealed, or what one child writes into its empty input the next would read. */
+    fd = memfd_create("null", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+int fd_fill_stdio(struct err *e)
+{
+    for (int want = 0; want < 3; want++) {
+        int fd;
+
+        if (fcntl(want, F_GETFD) >= 0)
+            continue;
+        fd = fd_open_null(e); /* the lowest free number, so it is the one we want */
+        if (fd < 0)
+            return err_wrap(e, "descriptor %d is closed", want);
+        (void)fcntl(fd, F_SETFD, 0); /* like an inherited one: a command that we run has it too */
+    }
     return 0;
 }

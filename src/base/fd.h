@@ -15,5 +15,10 @@ int fd_read_all(int fd, struct buf *out, struct err *e);
 /* A small file such as one of /proc, by path. */
 int fd_read_file(const char *path, struct buf *out, struct err *e);
 int fd_set_nonblock(int fd, struct err *e);
+/* A descriptor that reads as empty: /dev/null, or a sealed file of no bytes where a root has no /dev. */
+int fd_open_null(struct err *e);
+/* Opens those of 0, 1 and 2 that are closed, so that no later file or socket gets their numbers and with them what
+ * is meant for stderr. For the first line of main(). */
+int fd_fill_stdio(struct err *e);
 
 #endif

@@ -101,13 +101,45 @@ static void test_own(void **state)
     assert_int_equal(kept, -1);
 }
 
+/* What is closed is opened, what is open stays what it is. Output is kept aside: cmocka reports there. */
+static void test_fill_stdio(void **state)
+{
+    static const int closed[][2] = { { 0, 0 }, { 1, 1 }, { 0, 1 }, { 0, 2 } };
+    char byte;
+    struct err e;
+
+    EACH(c, closed)
+    {
+        OWN_FD int other = file_with("x");
+        int kept[3];
+
+        for (int i = 0; i < 3; i++) {
+            kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+            (void)dup2(other, i);
+        }
+        for (int i = (*c)[0]; i <= (*c)[1]; i++)
+            (void)close(i);
+        int done = fd_fill_stdio(&e);
+        bool is_right = done == 0;
+        for (int i = 0; i < 3; i++) {
+            bool was_closed = i >= (*c)[0] && i <= (*c)[1];
+
+            is_right &= fcntl(i, F_GETFD) == 0; /* open, and not closed by exec */
+            is_right &= pread(i, &byte, 1, 0) == (was_closed ? 0 : 1);
+            (void)dup2(kept[i], i);
+            (void)close(kept[i]);
+        }
+        assert_true(is_right);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest list[] = { cmocka_unit_test(test_read_exact),
-                                       cmocka_unit_test(test_read_all),
-                                       cmocka_unit_test(test_read_file),
-                                       cmocka_unit_test(test_bad_descriptor),
-                                       cmocka_unit_test(test_own) };
+    const struct CMUnitTest list[] = {
+        cmocka_unit_test(test_read_exact), cmocka_unit_test(test_read_all),
+        cmocka_unit_test(test_read_file),  cmocka_unit_test(test_bad_descriptor),
+        cmocka_unit_test(test_own),        cmocka_unit_test(test_fill_stdio)
+    };
 
     return cmocka_run_group_tests(list, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 #include "runtime/exec_inside.h"
 
+#include "base/fd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -340,9 +342,7 @@ int exec_pool_new(struct ev_loop *loop, struct ev_children *children,
     pool->loop = loop;
     pool->children = children;
     pool->running_max = spec->running_max ? spec->running_max : EXEC_RUNNING_MAX;
-    pool->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (pool->null_fd < 0)
-        (void)err_sys(e, "cannot open '/dev/null'");
+    pool->null_fd = fd_open_null(e);
     if (pool->null_fd < 0 || exec_env_prepare(pool, spec, e) < 0 ||
         ev_pool_new(loop, "spawn", SPAWN_THREADS, &pool->spawners, e) < 0 ||
         ev_pool_new(loop, "kill", KILL_THREADS, &pool->killers, e) < 0) {

@@ -230,6 +230,8 @@ int main(int argc, char **argv)
     struct err e;
     int rest;
 
+    if (fd_fill_stdio(&e) < 0)
+        return 1; /* nobody to tell */
     if (runtime_options_read(&rt.opt, argc, argv, &rest, &e) < 0)
         return usage_error(&e);
     if (rt.opt.is_help)
