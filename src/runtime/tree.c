@@ -328,6 +328,9 @@ void tree_kill(const struct tree *t, struct tree_report *ret)
     /* Also after main was killed: it may have been woken and have forked at the last moment, or it had ended
      * before we came. */
     left = MAX(end_herd(&orphans, true), left);
+    /* Whom the signal above stopped and /proc did not show, most of all where there is none, must not stay stopped. */
+    if (is_number_ours(t))
+        (void)kill(-t->main, SIGKILL);
     *ret = (struct tree_report){ orphans.killed, left };
     herd_done(&orphans);
 }
