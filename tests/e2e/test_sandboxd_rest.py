@@ -13,9 +13,11 @@ import tempfile
 import threading
 import time
 
+import grpc
 import pytest
 import requests
 
+from harness import process_pb as pb
 from harness import raw
 from harness import server as servers
 from harness.server import wait_until
@@ -689,7 +691,7 @@ def test_readers_never_see_a_torn_file(runtime):
 
 @pytest.fixture
 def unprivileged(start_runtime):
-    """A server that is not root on a directory that root owns."""
+    """Starts a server that is not root on a directory that root owns."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("needs root, to become another user with setpriv")
     base = pathlib.Path(tempfile.mkdtemp(prefix="silica-user-"))
@@ -699,12 +701,13 @@ def unprivileged(start_runtime):
     program = base / "as-user"
     program.write_text(f'#!/bin/sh\nexec setpriv --reuid 1000 --regid 1000 --clear-groups {base}/runtime "$@"\n')
     program.chmod(0o755)
-    yield start_runtime(program=str(program), root=base / "root")
+    yield lambda **kw: start_runtime(program=str(program), **{"root": base / "root", **kw})
     shutil.rmtree(base)
 
 
 def test_no_permission(unprivileged):
-    server, root = unprivileged, unprivileged.root
+    server = unprivileged()
+    root = server.root
     (root / "locked").write_text("x")
     os.chmod(root / "locked", 0)
     (root / "shut").mkdir(mode=0o700)
@@ -716,3 +719,17 @@ def test_no_permission(unprivileged):
     assert refusal(server, "GET", "/v1/files/shut")[:2] == (500, "INTERNAL")
     assert refusal(server, "GET", "/v1/files/shut/x")[:2] == (500, "INTERNAL")
     assert (root / "locked").exists()
+
+
+def test_a_default_root_that_cannot_be_made(unprivileged):
+    if os.path.exists("/workspace"):
+        pytest.skip("/workspace exists here")
+    server = unprivileged(add_root=False)
+    for method, path in (("GET", ""), ("GET", "x"), ("PUT", "x"), ("DELETE", "x")):
+        status, code, message = refusal(server, method, f"/v1/files/{path}", b"x" if method == "PUT" else None)
+        assert (status, code) == (500, "INTERNAL") and "/workspace" in message, method
+    with grpc.insecure_channel(server.grpc_address) as c:
+        with pytest.raises(grpc.RpcError) as e:
+            pb.Stub(c).Execute(pb.execute("true"), timeout=20)
+    assert e.value.code() == grpc.StatusCode.INTERNAL and "/workspace" in e.value.details()
+    assert call(server, "GET", "/v1/health")[0].status == 200
