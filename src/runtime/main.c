@@ -226,7 +226,7 @@ static int serve(struct runtime *rt, char **command, struct err *e)
 
 int main(int argc, char **argv)
 {
-    struct runtime rt = { 0 };
+    static struct runtime rt; /* options keep texts that live as long as the process */
     struct err e;
     int rest;
 

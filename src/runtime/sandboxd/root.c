@@ -2,7 +2,7 @@
 
 #define ROOT_MODE 0755
 
-static bool was_seen;
+static bool was_seen, was_lost;
 
 int root_open(struct path_root *root, const struct runtime *rt, struct err *e)
 {
@@ -20,10 +20,11 @@ int root_open(struct path_root *root, const struct runtime *rt, struct err *e)
 
 bool root_is_known(const struct runtime *rt)
 {
-    return was_seen || rt->opt.root;
+    return was_seen || (rt->opt.root && !was_lost);
 }
 
 void root_set_known(bool is_known)
 {
     was_seen = is_known;
+    was_lost = !is_known;
 }
