@@ -16,7 +16,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#define DESK_CALLS_MAX  2048
+#define DESK_CALLS_MAX  8192
 #define DESK_FILE_BYTES (8 << 20)
 
 /* One exchange as its handler saw it. */

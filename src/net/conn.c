@@ -40,7 +40,7 @@ struct conn {
     struct chunk *head, *tail;
     size_t queued, files; /* bytes in memory; chunks that are files */
     uint64_t sent, dropped; /* dropped: read in CONN_LINGERING */
-    uint64_t moved;         /* what conn_moved() and dropped said at the last look */
+    uint64_t moved;         /* what conn_moved(), then dropped, was at the last look */
     uint64_t linger_until_ms;
     struct ev_timer linger; /* in CONN_FLUSHING and CONN_LINGERING: looks for a standstill */
     struct ev_task later; /* tells a failure, or goes on reading, outside the verb that found it */
@@ -298,10 +298,9 @@ static void on_ready(void *ctx, unsigned ready)
     settle(c);
 }
 
-/* Has nothing moved since the last look, either way? */
-static bool is_still(struct conn *c)
+/* Has the number not changed since the last look? */
+static bool is_still(struct conn *c, uint64_t moved)
 {
-    uint64_t moved = conn_moved(c) + c->dropped;
     bool is = moved == c->moved;
 
     c->moved = moved;
@@ -314,7 +313,7 @@ static void linger_check(void *ctx)
 {
     struct conn *c = ctx;
 
-    if (is_still(c) || ev_now_ms(c->loop) >= c->linger_until_ms)
+    if (is_still(c, c->dropped) || ev_now_ms(c->loop) >= c->linger_until_ms)
         end(c, NULL);
     else
         ev_timer_start(c->loop, &c->linger, CONN_LINGER_MS, linger_check, c);
@@ -325,7 +324,7 @@ static void flush_check(void *ctx)
 {
     struct conn *c = ctx;
 
-    if (is_still(c))
+    if (is_still(c, conn_moved(c)))
         end(c, NULL);
     else
         ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
@@ -339,7 +338,7 @@ static void sent_all(struct conn *c)
         return; /* the socket is full; settle() waits for it */
     c->state = CONN_LINGERING;
     (void)shutdown(c->fd, SHUT_WR);
-    (void)is_still(c);
+    c->moved = c->dropped;
     c->linger_until_ms = ev_now_ms(c->loop) + CONN_LINGER_MAX_MS;
     ev_timer_start(c->loop, &c->linger, c->is_eof ? 0 : CONN_LINGER_MS, linger_check, c);
 }
@@ -599,7 +598,7 @@ void conn_finish(struct conn *c)
     if (c->state != CONN_OPEN)
         return;
     c->state = CONN_FLUSHING;
-    (void)is_still(c);
+    c->moved = conn_moved(c);
     ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
     if (!c->head)
         sent_all(c);
