@@ -55,7 +55,7 @@ def show(bench, about):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="about a minute: fewer and shorter rounds")
+    parser.add_argument("--quick", action="store_true", help="a minute or two: fewer and shorter rounds")
     parser.add_argument("--only", help="comma-separated rows")
     parser.add_argument("-o", dest="output", choices=["table", "json"], default="table")
     parser.add_argument("--build", default=str(server.TREE / "build" / "release"), help="where the helpers were built")
