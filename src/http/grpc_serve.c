@@ -2,6 +2,7 @@
 
 #include "ev/timer.h"
 #include "http/grpc_frame.h"
+#include "http/h2.h"
 
 #define TRAILERS_MAX_BYTES (8 * 1024)
 
@@ -15,7 +16,9 @@ struct grpc_stream {
     const struct grpc_stream_events *events;
     void *ctx;
     struct ev_timer deadline;
-    bool has_head, is_over;
+    bool has_head, is_over, is_paused;
+    struct buf held; /* came in the same piece as the message that made the handler pause */
+    struct ev_task resume;
     struct unary *unary; /* freed with the stream */
 };
 
@@ -24,6 +27,7 @@ static void stream_free(void *obj)
     struct grpc_stream *s = obj;
 
     grpc_frame_done(&s->frame);
+    buf_done(&s->held);
     unary_free(s->unary);
     free(s);
 }
@@ -33,6 +37,7 @@ static void end(struct grpc_stream *s)
     assert(!s->is_over);
     s->is_over = true;
     ev_timer_stop(s->loop, &s->deadline);
+    ev_post_cancel(&s->resume);
     ev_free_later(s->loop, s,
                   stream_free); /* a message may be on the stack, and it lives in the frame */
 }
@@ -72,13 +77,13 @@ static void fail(struct grpc_stream *s, enum grpc_status status, const char *mes
     events->on_gone(ctx);
 }
 
-static void on_data(void *ctx, struct span bytes)
+/* Messages go out one by one, until the handler has enough of them. */
+static void feed(struct grpc_stream *s, struct span bytes)
 {
-    struct grpc_stream *s = ctx;
+    size_t used = 0;
+    struct err e;
 
-    while (!s->is_over) {
-        size_t used = 0;
-        struct err e;
+    while (!s->is_over && !s->is_paused) {
         enum feed verdict = grpc_frame_feed(&s->frame, bytes, &used, &e);
 
         bytes = span_skip(bytes, used);
@@ -90,6 +95,24 @@ static void on_data(void *ctx, struct span bytes)
         }
         s->events->on_message(s->ctx, buf_span(&s->frame.msg));
     }
+    if (!s->is_over)
+        (void)buf_add(&s->held, bytes, &e); /* a piece is never larger */
+}
+
+static void on_data(void *ctx, struct span bytes)
+{
+    feed(ctx, bytes);
+}
+
+static void resume(void *ctx)
+{
+    struct grpc_stream *s = ctx;
+    OWN(buf_done) struct buf held = BUF_INIT(s->held.max);
+
+    buf_move(&held, &s->held);
+    feed(s, buf_span(&held));
+    if (!s->is_over && !s->is_paused)
+        http_body_pause(s->x, false);
 }
 
 static void on_end(void *ctx, const struct err *e)
@@ -99,8 +122,10 @@ static void on_end(void *ctx, const struct err *e)
 
     if (s->is_over)
         return;
-    if (e || grpc_frame_end(&s->frame, &cut) < 0)
-        fail(s, GRPC_INTERNAL, e ? e->msg : cut.msg);
+    if (e)
+        fail(s, grpc_status_of(e->code), e->msg);
+    else if (grpc_frame_end(&s->frame, &cut) < 0)
+        fail(s, GRPC_INTERNAL, cut.msg);
     else
         s->events->on_half_close(s->ctx);
 }
@@ -145,9 +170,12 @@ struct grpc_stream *grpc_stream_open(struct http_exchange *x, size_t max_bytes,
     s->loop = http_loop(x);
     s->events = events;
     s->ctx = ctx;
+    s->held.max = H2_STREAM_WINDOW_BYTES;
     grpc_frame_init(&s->frame, max_bytes);
     http_on_gone(x, on_gone, s);
     http_on_drain(x, on_drain, s);
+    http_body_may_rest(
+        x); /* a stream lasts as long as its sides like; a deadline is the client's to set */
     http_body_read(x, &body, s);
     if (call.has_timeout)
         ev_timer_start(s->loop, &s->deadline, call.timeout_ms, deadline_passed, s);
@@ -165,12 +193,13 @@ void grpc_stream_accept(struct grpc_stream *s)
 
 void grpc_stream_send(struct grpc_stream *s, struct span msg)
 {
-    OWN(buf_done) struct buf out = BUF_INIT(msg.n + GRPC_PREFIX_BYTES);
-    struct err e;
+    const uint8_t prefix[GRPC_PREFIX_BYTES] = { 0, (uint8_t)(msg.n >> 24), (uint8_t)(msg.n >> 16),
+                                                (uint8_t)(msg.n >> 8), (uint8_t)msg.n };
 
+    assert(msg.n <= UINT32_MAX);
     grpc_stream_accept(s);
-    (void)grpc_frame_add(&out, msg, &e); /* fits by construction */
-    http_answer_write(s->x, buf_span(&out));
+    http_answer_write(s->x, span_of(prefix, sizeof prefix)); /* the stream's queue joins them */
+    http_answer_write(s->x, msg);
 }
 
 bool grpc_stream_is_full(const struct grpc_stream *s)
@@ -180,7 +209,13 @@ bool grpc_stream_is_full(const struct grpc_stream *s)
 
 void grpc_stream_pause(struct grpc_stream *s, bool is_paused)
 {
-    http_body_pause(s->x, is_paused);
+    if (s->is_paused == is_paused)
+        return;
+    s->is_paused = is_paused;
+    if (is_paused)
+        http_body_pause(s->x, true);
+    else if (!s->resume.is_queued || s->resume.is_canceled)
+        ev_post(s->loop, &s->resume, resume, s); /* what was held comes first */
 }
 
 void grpc_stream_finish(struct grpc_stream *s, enum grpc_status status, const char *message)
@@ -231,14 +266,14 @@ static void unary_free(struct unary *u)
 static void unary_message(void *ctx, struct span msg)
 {
     struct unary *u = ctx;
-    struct err e;
 
+    (void)msg;
     if (u->has_msg) {
         grpc_stream_finish(u->s, GRPC_INTERNAL, "a unary call has one message, and there came two");
         return;
     }
     u->has_msg = true;
-    (void)buf_add(&u->msg, msg, &e); /* the frame's ceiling is ours */
+    buf_move(&u->msg, &u->s->frame.msg); /* not copied: it may be megabytes */
 }
 
 static void unary_half_close(void *ctx)
@@ -259,7 +294,7 @@ static void unary_gone(void *ctx)
 {
     struct unary *u = ctx;
 
-    if (u->is_handled)
+    if (u->is_handled && u->gone)
         u->gone(u->handled);
 }
 

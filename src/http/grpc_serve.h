@@ -31,6 +31,7 @@ struct grpc_stream *grpc_stream_open(struct http_exchange *x, size_t max_bytes,
 void grpc_stream_accept(struct grpc_stream *s);
 void grpc_stream_send(struct grpc_stream *s, struct span msg);
 bool grpc_stream_is_full(const struct grpc_stream *s);
+/* Back-pressure: no message comes until resumed, and the client is held up. */
 void grpc_stream_pause(struct grpc_stream *s, bool is_paused);
 /* Ends the call; the stream is freed. */
 void grpc_stream_finish(struct grpc_stream *s, enum grpc_status status, const char *message);
@@ -38,7 +39,8 @@ void grpc_stream_finish(struct grpc_stream *s, enum grpc_status status, const ch
 uint64_t grpc_stream_left_ms(const struct grpc_stream *s);
 
 /* A unary call: one message in, then handle(ctx, stream, msg), who sends one and finishes. Before that a client that
- * goes away is nobody's business; from handle on gone(ctx2) is told, where ctx2 is what handle returned. */
+ * goes away is nobody's business; from handle on gone(ctx2) is told, where ctx2 is what handle returned. The message is
+ * borrowed for the call. gone may be NULL. */
 typedef void *(*grpc_unary_fn)(void *ctx, struct grpc_stream *s, struct span msg);
 void grpc_unary(struct http_exchange *x, size_t max_bytes, grpc_unary_fn handle, void *ctx,
                 ev_fn gone);

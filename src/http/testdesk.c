@@ -150,9 +150,14 @@ static void on_request(void *ctx, struct http_exchange *x)
 {
     static const struct http_body_events events = { on_data, on_end };
     struct desk *d = ctx;
-    struct desk_call *c = NEW(struct desk_call);
+    struct desk_call *c;
 
     assert_false(d->is_in_verb);
+    if (d->serve) {
+        d->serve(d, x);
+        return;
+    }
+    c = NEW(struct desk_call);
     assert_true(d->n < DESK_CALLS_MAX);
     *c = (struct desk_call){ .desk = d, .x = x, .body = BUF_INIT(SIDE_MAX_BYTES) };
     (void)snprintf(c->method, sizeof c->method, "%.*s", SPAN_ARG(http_method(x)));

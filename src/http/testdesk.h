@@ -41,6 +41,7 @@ struct desk {
     size_t n;
     int file_fd; /* DESK_FILE_BYTES of side_fill(), made at first use */
     bool is_in_verb;
+    void (*serve)(struct desk *d, struct http_exchange *x); /* instead of the handlers above */
     bool pauses; /* new calls of /read pause at their first piece */
     bool is_drained;
 };
