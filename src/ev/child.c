@@ -23,6 +23,7 @@ struct ev_children {
     struct ev_io io;
     ev_signal_fn fn;
     void *ctx;
+    sigset_t muted; /* ignored when we were started: not reported */
     struct ev_child *buckets[BUCKETS];
     unsigned epoch;       /* spawns under way began in this one or the one before */
     unsigned spawning[2]; /* how many, by the epoch's last bit */
@@ -87,7 +88,7 @@ static void on_signals(void *ctx, unsigned ready)
         for (size_t i = 0; i < (size_t)n / sizeof info[0]; i++) {
             if (info[i].ssi_signo == SIGCHLD)
                 has_child = true;
-            else
+            else if (!sigismember(&kids->muted, (int)info[i].ssi_signo))
                 kids->fn(kids->ctx, (int)info[i].ssi_signo);
         }
         if ((size_t)n < sizeof info)
@@ -97,15 +98,27 @@ static void on_signals(void *ctx, unsigned ready)
         reap(kids);
 }
 
+/* The default action while blocked: the signal waits for the signalfd, and what we spawn inherits the default.
+ * An ignored SIGCHLD would have the kernel reap our children and keep their statuses from us. */
+static void set_default(struct ev_children *kids, int sig)
+{
+    const struct sigaction act = { .sa_handler = SIG_DFL };
+    struct sigaction old;
+
+    if (sigaction(sig, &act, &old) == 0 && old.sa_handler == SIG_IGN)
+        (void)sigaddset(&kids->muted, sig);
+}
+
 int ev_children_open(struct ev_loop *loop, const int *signals, ev_signal_fn fn, void *ctx, struct ev_children **ret, struct err *e)
 {
     struct ev_children *kids = NEW(struct ev_children);
     sigset_t mask;
 
     (void)sigemptyset(&mask);
+    (void)sigemptyset(&kids->muted);
     (void)sigaddset(&mask, SIGCHLD);
-    for (; signals && *signals; signals++)
-        (void)sigaddset(&mask, *signals);
+    for (const int *sig = signals; sig && *sig; sig++)
+        (void)sigaddset(&mask, *sig);
     kids->loop = loop;
     kids->fn = fn;
     kids->ctx = ctx;
@@ -115,6 +128,9 @@ int ev_children_open(struct ev_loop *loop, const int *signals, ev_signal_fn fn, 
         ev_children_close(kids);
         return -1;
     }
+    set_default(kids, SIGCHLD);
+    for (const int *sig = signals; sig && *sig; sig++)
+        set_default(kids, *sig);
     if (ev_io_open(&kids->io, loop, kids->signal_fd, on_signals, kids, e) < 0) {
         ev_children_close(kids);
         return -1;

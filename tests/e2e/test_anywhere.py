@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -222,3 +223,16 @@ def test_with_closed_stdio_the_main_command_has_one(closed):
     argv = [binary(), "--listen", "127.0.0.1:0", "--", "sh", "-c", "echo out && echo err >&2 && cat && exit 7"]
     done = subprocess.run(["sh", "-c", script, "sh", *argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
     assert done.returncode == 7, done.stderr
+
+
+def test_started_with_ignored_signals(start):
+    """nohup and a shell's & start the server so. It heeds them itself, but commands are not their jobs."""
+    ignore = "import os, signal, sys; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 3, 17)]; os.execv(sys.argv[1], sys.argv[1:])"
+    server = start(None, before=[sys.executable, "-c", ignore])
+    for number, status in ((1, -1), (2, -2), (3, -3), (15, -15)):
+        got = post(server, "/execute", command=f"sh -c 'kill -{number} $$; sleep 0.1; echo alive'")
+        assert (got["stdout"], got["exit_code"]) == ("", status)
+    for number in (1, 2, 3):
+        server.signal(number)
+    assert post(server, "/execute", command="echo here")["stdout"] == "here\n"
+    assert requests.get(server.url + "/v1/health", timeout=5).status_code == 200
