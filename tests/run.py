@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,13 @@ def run_tier(count, tier, keyword):
     return None
 
 
+def restore_signals():
+    """A shell's & starts us with these two ignored. Programs below would inherit that, and tests send them."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tier", action="append", choices=TIERS, help="run only this tier; may be repeated")
@@ -187,6 +195,7 @@ def main():
         for tier in TIERS:
             say(f"{tier}: {' '.join(IN_TIER.get(tier, ['meson']))}")
         return 0
+    restore_signals()
     count = Count()
     for tier in TIERS:
         if args.tier and tier not in args.tier:

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -339,6 +340,15 @@ static int remove_dir(void **state)
     return rmdir(tmp_dir);
 }
 
+/* As after login, whatever nohup, a shell's & or make have left ignored. The C library hides two of the signals. */
+static void reset_actions(void)
+{
+    static const uint64_t none[4]; /* the kernel's struct: all zero is the default action */
+
+    for (int sig = 1; sig < NSIG; sig++)
+        (void)syscall(SYS_rt_sigaction, sig, none, NULL, sizeof none[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -353,5 +363,6 @@ int main(void)
         cmocka_unit_test(test_threads_spawn_side_by_side),
     };
 
+    reset_actions();
     return cmocka_run_group_tests(all, make_dir, remove_dir);
 }

@@ -146,10 +146,13 @@ static int open_all(void **state)
     static char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "KEPT=kept", "SECRET=s3", "A=base",
                            NULL };
     static const char *const hidden[] = { "SECRET", NULL };
+    static const int sent[] = { SIGHUP, SIGINT, SIGQUIT };
     struct exec_pool_spec spec = { .running_max = 4, .environ = env, .hidden = hidden };
     struct err e;
 
     (void)state;
+    EACH(sig, sent)
+    (void)signal(*sig, SIG_DFL); /* nohup and a shell's & ignore them, and commands inherit that */
     if (ev_loop_new(&loop, &e) < 0 || ev_children_open(loop, NULL, NULL, NULL, &children, &e) < 0)
         return -1;
     return exec_pool_new(loop, children, &spec, &pool, &e);
