@@ -19,7 +19,8 @@ static int replay(int dir_fd, const char *name, struct err *e)
         return err_sys(e, "cannot open '%s'", name);
     if (fd_read_all(fd, &input, e) < 0)
         return -1;
-    exact = own_new(input.n); /* a block of the exact size, so that a sanitizer sees one byte too many */
+    exact = own_new(
+        input.n); /* a block of the exact size, so that a sanitizer sees one byte too many */
     if (input.n)
         memcpy(exact, input.p, input.n);
     (void)LLVMFuzzerTestOneInput(exact, input.n);

@@ -59,8 +59,7 @@ static const struct cut_row { const char *in; const char *pieces; } cuts[] = {
 
 static void test_span_cut(void **state)
 {
-    EACH(r, cuts)
-    {
+    EACH(r, cuts) {
         OWN(buf_done) struct buf got = BUF_INIT(64);
         struct span rest = span_cstr(r->in), piece;
         struct err e;

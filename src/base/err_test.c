@@ -105,7 +105,7 @@ static void test_errno(void **state)
     };
 
     EACH(r, rows)
-    assert_int_equal(err_code_of_errno(r->sys), r->code);
+        assert_int_equal(err_code_of_errno(r->sys), r->code);
 }
 
 int main(void)

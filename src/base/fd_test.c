@@ -108,8 +108,7 @@ static void test_fill_stdio(void **state)
     char byte;
     struct err e;
 
-    EACH(c, closed)
-    {
+    EACH(c, closed) {
         OWN_FD int other = file_with("x");
         int kept[3];
 

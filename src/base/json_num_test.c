@@ -32,8 +32,7 @@ static const struct read_row { const char *text; double v; } reads[] = {
 
 static void test_write(void **state)
 {
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         char text[JSON_NUM_TEXT_BYTES + 1];
         double back = NAN;
         size_t n = json_num_write(r->v, text);
@@ -47,8 +46,7 @@ static void test_write(void **state)
 
 static void test_read(void **state)
 {
-    EACH(r, reads)
-    {
+    EACH(r, reads) {
         double v = NAN;
 
         if (!json_num_read(span_cstr(r->text), &v) || v != r->v)
@@ -113,7 +111,7 @@ static void test_integers(void **state)
     char text[JSON_NUM_TEXT_BYTES];
 
     EACH(r, ints)
-    assert_true(span_is(span_of(text, json_num_write_i64(r->v, text)), r->text));
+        assert_true(span_is(span_of(text, json_num_write_i64(r->v, text)), r->text));
     assert_true(
         span_is(span_of(text, json_num_write_u64(UINT64_MAX, text)), "18446744073709551615"));
     assert_true(span_is(span_of(text, json_num_write_u64(0, text)), "0"));

@@ -94,8 +94,7 @@ static void test_not_finite(void **state)
 {
     static const double bad[] = { NAN, INFINITY, -INFINITY };
 
-    EACH(d, bad)
-    {
+    EACH(d, bad) {
         OWN(buf_done) struct buf out = BUF_INIT(4096);
         struct json_out o;
         struct err e = { 0 };

@@ -92,8 +92,7 @@ static const struct utf8_row {
 
 static void test_faults(void **state)
 {
-    EACH(r, faults)
-    {
+    EACH(r, faults) {
         struct json_doc *doc = NULL;
         struct json_error at = { 0 };
         struct err e = { 0 };
@@ -112,8 +111,7 @@ static void test_faults(void **state)
 
 static void test_ill_formed(void **state)
 {
-    EACH(r, ill_formed)
-    {
+    EACH(r, ill_formed) {
         struct json_doc *doc = NULL;
         struct json_error at = { 0 };
         struct err e = { 0 };
@@ -161,8 +159,7 @@ static const struct limit_row {
 
 static void test_limits(void **state)
 {
-    EACH(r, limits)
-    {
+    EACH(r, limits) {
         OWN(json_doc_done) struct json_doc *doc = NULL;
         struct err e = { 0 };
         int got = json_parse(span_cstr(r->text), &r->limits, &doc, &e);
@@ -213,8 +210,7 @@ static void test_duplicates(void **state)
 {
     const struct json_limits refuse = { .flags = JSON_REFUSE_DUPLICATES };
 
-    EACH(r, duplicates)
-    {
+    EACH(r, duplicates) {
         OWN(json_doc_done) struct json_doc *kept = NULL, *strict = NULL;
         struct json_error at = { 0 };
         struct err e = { 0 };

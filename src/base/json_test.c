@@ -178,8 +178,7 @@ static const struct number_row {
 
 static void test_numbers(void **state)
 {
-    EACH(r, numbers)
-    {
+    EACH(r, numbers) {
         OWN(json_doc_done) struct json_doc *doc = must_parse(r->text);
         const struct json *v = json_doc_root(doc);
         uint64_t u = 1;

@@ -40,8 +40,7 @@ static const struct write_row {
 
 static void test_rows(void **state)
 {
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(json_doc_done) struct json_doc *doc = NULL;
         OWN(buf_done) struct buf out = BUF_INIT(4096);
         struct err e;
@@ -57,8 +56,7 @@ static void test_rows(void **state)
 /* At every ceiling: either the whole text, or ERR_LIMIT and the buf as it was. Never a byte more. */
 static void test_ceilings(void **state)
 {
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(json_doc_done) struct json_doc *doc = NULL;
         size_t want = strlen(r->want);
         struct err e;

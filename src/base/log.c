@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
-#define LOG_LINE_MAX_BYTES                                                                         \
-    (16 * 1024)              /* then the line loses the values that do not fit, never its end */
+/* Then the line loses the values that do not fit, never its end */
+#define LOG_LINE_MAX_BYTES (16 * 1024)
 #define LOG_LINE_END_BYTES 2 /* "}" and the newline */
 
 static int log_fd = 2;

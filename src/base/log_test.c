@@ -43,8 +43,7 @@ static const struct row { const char *name; struct log_kv kv; const char *text, 
 
 static void test_rows(void **state)
 {
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf text = BUF_INIT(4096), json = BUF_INIT(4096);
         OWN(json_doc_done) struct json_doc *doc = NULL;
         char want[512];

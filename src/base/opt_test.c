@@ -108,8 +108,7 @@ static void check(const struct row *r, const struct options *got, int rest)
 
 static void test_rows(void **state)
 {
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct options got = { 0 };
         char *argv[ARGS_MAX + 2];
         int argc = fill_argv(r, argv), rest = -1, ret;

@@ -50,22 +50,19 @@ static const struct bool_row { const char *in; bool ok, v; } bools[] = {
 
 static void test_numbers(void **state)
 {
-    EACH(r, u64s)
-    {
+    EACH(r, u64s) {
         uint64_t v = 77;
 
         if (str_u64(span_cstr(r->in), r->max, &v) != r->ok || v != (r->ok ? r->v : 77))
             fail_msg("u64 '%s': %llu", r->in, (unsigned long long)v);
     }
-    EACH(r, i64s)
-    {
+    EACH(r, i64s) {
         int64_t v = 77;
 
         if (str_i64(span_cstr(r->in), r->min, r->max, &v) != r->ok || v != (r->ok ? r->v : 77))
             fail_msg("i64 '%s': %lld", r->in, (long long)v);
     }
-    EACH(r, doubles)
-    {
+    EACH(r, doubles) {
         double v = 77;
 
         if (str_double(span_cstr(r->in), &v) != r->ok || v != (r->ok ? r->v : 77))
@@ -75,22 +72,19 @@ static void test_numbers(void **state)
 
 static void test_units(void **state)
 {
-    EACH(r, durations)
-    {
+    EACH(r, durations) {
         uint64_t v = 77;
 
         if (str_duration_ms(span_cstr(r->in), 86400000, &v) != r->ok || v != (r->ok ? r->ms : 77))
             fail_msg("duration '%s': %llu", r->in, (unsigned long long)v);
     }
-    EACH(r, sizes)
-    {
+    EACH(r, sizes) {
         uint64_t v = 77;
 
         if (str_bytes(span_cstr(r->in), UINT64_MAX, &v) != r->ok || v != (r->ok ? r->v : 77))
             fail_msg("bytes '%s': %llu", r->in, (unsigned long long)v);
     }
-    EACH(r, bools)
-    {
+    EACH(r, bools) {
         bool v = !r->v;
 
         if (str_bool(span_cstr(r->in), &v) != r->ok || v != (r->ok ? r->v : !r->v))
@@ -137,16 +131,14 @@ static void test_percent(void **state)
 {
     struct err e;
 
-    EACH(r, decodes)
-    {
+    EACH(r, decodes) {
         OWN(buf_done) struct buf out = BUF_INIT(100);
 
         assert_int_equal(str_percent_decode(r->coded, &out, &e), 0);
         if (!span_eq(buf_span(&out), r->plain))
             fail_msg("%s: '%s'", r->name, buf_cstr(&out));
     }
-    EACH(r, encodes)
-    {
+    EACH(r, encodes) {
         OWN(buf_done)
         struct buf out = BUF_INIT(100), tight = BUF_INIT(strlen(r->coded) - (r->plain.n > 0));
 
@@ -160,8 +152,7 @@ static void test_base64(void **state)
 {
     struct err e;
 
-    EACH(r, base64s)
-    {
+    EACH(r, base64s) {
         OWN(buf_done) struct buf coded = BUF_INIT(100), plain = BUF_INIT(100);
 
         assert_int_equal(str_base64_encode(r->plain, &coded, &e), 0);
@@ -169,8 +160,7 @@ static void test_base64(void **state)
         assert_int_equal(str_base64_decode(r->coded, &plain, &e), 0);
         assert_true(span_eq(buf_span(&plain), r->plain));
     }
-    EACH(r, bad64s)
-    {
+    EACH(r, bad64s) {
         OWN(buf_done) struct buf out = BUF_INIT(100);
 
         assert_int_equal(buf_add(&out, SPAN("kept"), &e), 0);
@@ -208,8 +198,7 @@ static const struct utf8_row { const char *name; struct span in; size_t len, nee
 
 static void test_utf8(void **state)
 {
-    EACH(r, utf8s)
-    {
+    EACH(r, utf8s) {
         OWN(buf_done) struct buf out = BUF_INIT(100);
         size_t need = 0, len = str_utf8_len(r->in, &need);
         bool is_valid = strstr(r->lossy, "\xef\xbf\xbd") == NULL;

@@ -27,8 +27,7 @@ static void test_texts(void **state)
 {
     char text[TIME_TEXT_BYTES];
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct timespec t = { .tv_sec = r->t, .tv_nsec = r->ns };
         time_t back = 7;
 

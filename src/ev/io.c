@@ -7,7 +7,8 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx, struct err *e)
+int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx,
+               struct err *e)
 {
     int on = 1;
     struct ev_poll *p;
@@ -48,7 +49,8 @@ void ev_io_want(struct ev_io *io, unsigned events)
     if (!p || p->wanted == events)
         return;
     event.data.ptr = p;
-    event.events = (events & EV_READ ? EPOLLIN | EPOLLRDHUP : 0u) | (events & EV_WRITE ? EPOLLOUT : 0u);
+    event.events =
+        (events & EV_READ ? EPOLLIN | EPOLLRDHUP : 0u) | (events & EV_WRITE ? EPOLLOUT : 0u);
     op = !p->wanted ? EPOLL_CTL_ADD : events ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
     p->wanted = events;
     r = epoll_ctl(ev_loop_epoll(p->loop), op, p->fd, &event);

@@ -20,7 +20,8 @@ struct ev_io {
 };
 
 /* The descriptor becomes non-blocking. Nothing is reported before ev_io_want. */
-int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx, struct err *e);
+int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx,
+               struct err *e);
 /* What to report from now on; 0 for nothing. Level-triggered. */
 void ev_io_want(struct ev_io *io, unsigned events);
 unsigned ev_io_wanted(const struct ev_io *io);

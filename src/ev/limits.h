@@ -2,10 +2,15 @@
 #ifndef SILICA_EV_LIMITS_H
 #define SILICA_EV_LIMITS_H
 
-#define EV_SLOW_CALLBACK_MS   50          /* then the callback's name is logged: something blocked the loop */
-#define EV_EVENTS_PER_TURN    256         /* taken from the kernel at once; the rest comes in the next turn */
-#define EV_SCRATCH_BYTES      (64 * 1024) /* one read buffer for the whole loop: idle connections own none */
-#define EV_WORKER_STACK_BYTES (128 * 1024) /* file work and spawning are shallow; the default 8 MiB is waste */
-#define EV_WORKER_IDLE_MS     2000        /* a thread without work ends: an idle server is one thread */
+/* Then the callback's name is logged: something blocked the loop */
+#define EV_SLOW_CALLBACK_MS 50
+/* Taken from the kernel at once; the rest comes in the next turn */
+#define EV_EVENTS_PER_TURN 256
+/* One read buffer for the whole loop: idle connections own none */
+#define EV_SCRATCH_BYTES (64 * 1024)
+/* File work and spawning are shallow; the default 8 MiB is waste */
+#define EV_WORKER_STACK_BYTES (128 * 1024)
+/* A thread without work ends: an idle server is one thread */
+#define EV_WORKER_IDLE_MS 2000
 
 #endif

@@ -24,17 +24,17 @@ struct queue {
 
 struct ev_loop {
     int epoll_fd;
-    int wake_fd;            /* an eventfd, rung by other threads */
+    int wake_fd; /* an eventfd, rung by other threads */
     struct ev_io wake;
     bool is_stopped, is_rung; /* is_rung: atomic, one ring per batch is enough */
     uint64_t now_ms;
     struct ev_poll *closed; /* may still stand in the batch of events under way */
     struct queue posted;
     struct grave *graves;
-    pthread_mutex_t lock;   /* guards remote only */
+    pthread_mutex_t lock; /* guards remote only */
     struct queue remote;
     struct ev_timers timers;
-    uint8_t *scratch;       /* allocated at first use */
+    uint8_t *scratch; /* allocated at first use */
 };
 
 static void push(struct queue *q, struct ev_task *task)

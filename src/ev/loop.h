@@ -50,7 +50,8 @@ uint8_t *ev_scratch(struct ev_loop *loop);
 
 /* For the other files of this room. */
 int ev_loop_epoll(const struct ev_loop *loop);
-void ev_loop_bury_poll(struct ev_loop *loop, struct ev_poll *p); /* freed after this turn's events */
+void ev_loop_bury_poll(struct ev_loop *loop,
+                       struct ev_poll *p); /* freed after this turn's events */
 struct ev_timers *ev_loop_timers(struct ev_loop *loop);
 
 #endif

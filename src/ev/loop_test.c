@@ -90,7 +90,8 @@ static void test_many_timers_keep_the_heap_in_order(void **state)
     assert_true(running > 0);
     assert_int_equal(ev_loop_timers(t.loop)->n, running);
     for (size_t i = 1; i < running; i++)
-        assert_true(ev_loop_timers(t.loop)->heap[(i - 1) / 2]->due_ms <= ev_loop_timers(t.loop)->heap[i]->due_ms);
+        assert_true(ev_loop_timers(t.loop)->heap[(i - 1) / 2]->due_ms <=
+                    ev_loop_timers(t.loop)->heap[i]->due_ms);
     ev_timer_start(t.loop, &end, 1, stop, t.loop);
     ev_loop_run(t.loop);
     ev_loop_free(t.loop);
@@ -99,7 +100,8 @@ static void test_many_timers_keep_the_heap_in_order(void **state)
 static void test_a_posted_task_runs_later_and_can_be_taken_back(void **state)
 {
     struct trace t = { .loop = make_loop() };
-    struct step a = { &t, 'a', { 0 }, { 0 } }, b = { &t, 'b', { 0 }, { 0 } }, c = { &t, 'c', { 0 }, { 0 } };
+    struct step a = { &t, 'a', { 0 }, { 0 } }, b = { &t, 'b', { 0 }, { 0 } },
+                c = { &t, 'c', { 0 }, { 0 } };
 
     (void)state;
     ev_post(t.loop, &a.task, note, &a);

@@ -64,11 +64,13 @@ static void *worker_main(void *ctx)
     }
     pool->threads--;
     (void)pthread_cond_signal(&pool->gone);
-    (void)pthread_mutex_unlock(&pool->lock); /* the last touch: ev_pool_free may free the pool now */
+    (void)pthread_mutex_unlock(
+        &pool->lock); /* the last touch: ev_pool_free may free the pool now */
     return NULL;
 }
 
-int ev_pool_new(struct ev_loop *loop, const char *name, unsigned max_threads, struct ev_pool **ret, struct err *e)
+int ev_pool_new(struct ev_loop *loop, const char *name, unsigned max_threads, struct ev_pool **ret,
+                struct err *e)
 {
     struct ev_pool *pool;
     pthread_condattr_t attr;
@@ -124,7 +126,8 @@ void ev_pool_submit(struct ev_pool *pool, struct ev_work *work, ev_fn run, ev_fn
         if (start_thread(pool) == 0)
             pool->threads++;
         else
-            has_thread = pool->threads > 0; /* no more threads to be had: those that run will come to it */
+            has_thread =
+                pool->threads > 0; /* no more threads to be had: those that run will come to it */
     } else {
         (void)pthread_cond_signal(&pool->more);
     }

@@ -22,7 +22,8 @@ struct ev_work {
     bool is_canceled;
 };
 
-int ev_pool_new(struct ev_loop *loop, const char *name, unsigned max_threads, struct ev_pool **ret, struct err *e);
+int ev_pool_new(struct ev_loop *loop, const char *name, unsigned max_threads, struct ev_pool **ret,
+                struct err *e);
 /* The work's memory is the caller's and must live until done(). */
 void ev_pool_submit(struct ev_pool *pool, struct ev_work *work, ev_fn run, ev_fn done, void *ctx);
 /* Work submitted and not yet done. */

@@ -619,8 +619,7 @@ static const struct odd_row {
 static void test_odd_servers(void **state)
 {
     (void)state;
-    EACH(row, odd_rows)
-    {
+    EACH(row, odd_rows) {
         const struct answer answers[] = { row->first,
                                           { PREFACE, BYTES(SETTINGS OK_EMPTY), THEN_KEEP } };
         struct testserver server;

@@ -252,8 +252,7 @@ static void test_responses_of_all_shapes(void **state)
 {
     (void)state;
     for (int drips = 0; drips < 2; drips++) {
-        EACH(row, rows)
-        {
+        EACH(row, rows) {
             struct result r = { 0 };
             struct world w;
 
@@ -560,8 +559,7 @@ static const struct retry_row {
 static void test_what_is_said_again_on_a_fresh_connection(void **state)
 {
     (void)state;
-    EACH(row, retry_rows)
-    {
+    EACH(row, retry_rows) {
         const struct answer answers[] = { ANSWER(OK_HI), ANSWER_THEN("", row->then),
                                           ANSWER(OK_HI) };
         struct result first = { 0 }, second = { 0 };
@@ -769,8 +767,7 @@ static const struct late_row {
 static void test_every_wait_has_its_deadline(void **state)
 {
     (void)state;
-    EACH(row, late_rows)
-    {
+    EACH(row, late_rows) {
         struct result r = { 0 };
         struct http_call_spec spec;
         struct world w;

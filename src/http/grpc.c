@@ -139,8 +139,7 @@ bool grpc_timeout_parse(struct span value, uint64_t *ret_ms)
     if (value.n < 2 || value.n > TIMEOUT_DIGITS_MAX + 1 ||
         !str_u64(span_slice(value, 0, value.n - 1), UINT32_MAX, &n))
         return false;
-    EACH(u, units)
-    {
+    EACH(u, units) {
         if (value.p[value.n - 1] != (uint8_t)u->letter)
             continue;
         if (u->ns < NS_PER_MS)
@@ -154,8 +153,7 @@ bool grpc_timeout_parse(struct span value, uint64_t *ret_ms)
 
 const char *grpc_timeout_format(char text[GRPC_TIMEOUT_TEXT_BYTES], uint64_t ms)
 {
-    EACH(u, units)
-    {
+    EACH(u, units) {
         uint64_t per = u->ns / NS_PER_MS, n;
 
         if (per == 0)

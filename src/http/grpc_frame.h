@@ -15,8 +15,8 @@
 
 #define GRPC_PREFIX_BYTES      5
 #define GRPC_MESSAGE_MAX_BYTES (4 * 1024 * 1024) /* RESOURCE_EXHAUSTED above; gRPC's own default */
-#define GRPC_MESSAGE_KEEP_BYTES                                                                    \
-    (64 * 1024) /* a larger block is freed before the next message: a stream may idle for hours */
+/* A larger block is freed before the next message: a stream may idle for hours */
+#define GRPC_MESSAGE_KEEP_BYTES (64 * 1024)
 
 enum grpc_frame_state { GRPC_PREFIX, GRPC_BODY, GRPC_BROKEN };
 

@@ -90,8 +90,7 @@ static void run(const struct row *r, size_t step)
 static void test_rows(void **state)
 {
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         for (size_t step = 1; step <= r->in.n; step++)
             run(r, step);
         run(r, SIZE_MAX);

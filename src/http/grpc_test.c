@@ -39,8 +39,7 @@ static void test_timeouts(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         uint64_t ms = 0;
 
         if (grpc_timeout_parse(span_cstr(r->text), &ms) != r->is_ok || ms != r->ms)
@@ -66,7 +65,7 @@ static void test_timeout_format(void **state)
 
     (void)state;
     EACH(r, rows)
-    assert_string_equal(grpc_timeout_format(text, r->ms), r->text);
+        assert_string_equal(grpc_timeout_format(text, r->ms), r->text);
 }
 
 static void test_messages(void **state)
@@ -85,8 +84,7 @@ static void test_messages(void **state)
     struct err e;
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf wire = BUF_INIT(100), back = BUF_INIT(100);
 
         assert_int_equal(grpc_message_encode(r->text, &wire, &e), 0);
@@ -122,8 +120,7 @@ static void test_content_types(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         if (grpc_content_type_is_ours(span_cstr(r->text)) != r->is_ours)
             fail_msg("'%s'", r->text);
     }
@@ -155,8 +152,7 @@ static void test_calls(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(http_head_done) struct http_head head;
         struct grpc_call call = { 0 };
         struct err e = { 0 };
@@ -207,8 +203,7 @@ static void test_ends_of_calls(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(http_head_done) struct http_head head;
         OWN(buf_done) struct buf message = BUF_INIT(100);
         struct err e = { 0 };

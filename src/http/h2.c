@@ -4,8 +4,8 @@
 
 #define PREFACE          "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define H2_SHUTDOWN_PING 0x73696c6963610001u /* our ping behind the shutdown notice */
-#define OUTBOUND_ACK_MAX                                                                           \
-    1000 /* SETTINGS and PING answers that may wait: a peer that does not read */
+/* SETTINGS and PING answers that may wait: a peer that does not read */
+#define OUTBOUND_ACK_MAX 1000
 /* Frames of one head: 64 KiB need 4, 16 are let pass. nghttp2 1.52 counts each time it looks at the
  * nine bytes of a frame's head, which may come one by one. */
 #define CONTINUATIONS_MAX (16 * 9)

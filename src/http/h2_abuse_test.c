@@ -97,8 +97,7 @@ static void test_bad_requests(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf in = BUF_INIT(8192);
         struct end server;
 
@@ -169,8 +168,7 @@ static void test_floods(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct h2_config config = H2_CONFIG_INIT(H2_SERVER);
         struct end server;
         uint32_t i = 0;
@@ -260,8 +258,7 @@ static void test_continuations(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf in = BUF_INIT(8192);
         struct end server;
 
@@ -308,8 +305,7 @@ static void test_broken_connections(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf in = BUF_INIT(8192);
         struct end server;
         struct err e;

@@ -13,8 +13,7 @@ static bool is_left_out(struct span name, struct span value, bool has_authority)
     static const char *const bound[] = { "connection",        "keep-alive", "proxy-connection",
                                          "transfer-encoding", "upgrade",    "http2-settings" };
 
-    EACH(b, bound)
-    {
+    EACH(b, bound) {
         if (span_is(name, *b))
             return true;
     }
@@ -43,8 +42,7 @@ static int check(const struct http_head *head, struct err *e)
                             http_head_protocol(head) };
     struct span name, value;
 
-    EACH(part, parts)
-    {
+    EACH(part, parts) {
         if (!http_value_is_valid(*part))
             return err_set(e, ERR_INVALID, "the first line holds a control byte");
     }

@@ -19,8 +19,7 @@ static void test_preface(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         if (h2_preface_match(r->in) != r->want)
             fail_msg("%s: %d, not %d", r->name, h2_preface_match(r->in), r->want);
     }
@@ -128,7 +127,7 @@ static void answer_bound_fields(struct end *end, struct h2_stream *s, const stru
     http_head_init(&h, 4096, 16);
     http_head_set_status(&h, 200);
     EACH(n, names)
-    assert_int_equal(http_head_add(&h, span_cstr(*n), SPAN("x"), &e), 0);
+        assert_int_equal(http_head_add(&h, span_cstr(*n), SPAN("x"), &e), 0);
     assert_int_equal(http_head_add(&h, SPAN("Set-Cookie"), SPAN("a=1"), &e), 0);
     assert_int_equal(http_head_add(&h, SPAN("set-cookie"), SPAN(""), &e), 0);
     assert_int_equal(h2_respond(s, &h, true, &e), 0);
@@ -171,8 +170,7 @@ static void test_answers(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct end server, client;
         char want[256];
 

@@ -129,8 +129,7 @@ static void test_tokens(void **state)
         { NULL, NULL, "close", false },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct http_head h;
 
         http_head_init(&h, 1024, 8);
@@ -156,8 +155,7 @@ static void test_valid(void **state)
         { BYTES("a\0b"), false, false },     { BYTES("\x7f"), false, false },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         assert_int_equal(http_name_is_valid(r->text), r->name);
         assert_int_equal(http_value_is_valid(r->text), r->value);
     }

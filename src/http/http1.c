@@ -4,9 +4,9 @@
 #include "http/http1_head.h"
 #include "http/limits.h"
 
-#define FIRST_BYTES                                                                                \
-    1024 /* reserved at a message's first byte: most heads need no second allocation */
-#define KEEP_BYTES (8 * 1024) /* a larger head buffer is given back behind its message */
+/* Reserved at a message's first byte: most heads need no second allocation */
+#define FIRST_BYTES 1024
+#define KEEP_BYTES  (8 * 1024) /* a larger head buffer is given back behind its message */
 
 const struct http1_limits http1_limits_default = {
     .head_bytes = HTTP_HEAD_MAX_BYTES,

@@ -252,8 +252,7 @@ int http1_head_trailer(struct http1 *p, struct err *e)
     struct span name, value;
 
     http_head_field(p->trailers, p->trailers->field_count - 1, &name, &value);
-    EACH(f, framing)
-    {
+    EACH(f, framing) {
         if (span_is(name, *f))
             return HTTP1_REFUSE(p, 400, e, "'%s' in a trailer", *f);
     }

@@ -121,8 +121,7 @@ static void check(const char *name, const struct run *run, struct span in, const
 {
     static const size_t cuts[] = { SIZE_MAX, 1, 2, 3, 7, 64 };
 
-    EACH(cut, cuts)
-    {
+    EACH(cut, cuts) {
         OWN(buf_done) struct buf log = BUF_INIT(LOG_MAX_BYTES);
 
         transcribe(&log, run, in, *cut);

@@ -74,8 +74,7 @@ static void test_splitting_is_refused(void **state)
           "cannot send a request: blank or control byte in its target" },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf out = BUF_INIT(1024);
         struct http_head h;
         struct err e;

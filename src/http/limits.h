@@ -14,10 +14,10 @@
 /* Chunk extensions of one body together, then 400. Nobody uses them, and tiny chunks would multiply them. */
 #define HTTP_CHUNK_EXT_MAX_BYTES 4096
 /* Parts of a form with and without a filename: the ceilings of the contract that has forms. */
-#define HTTP_FORM_MAX_FILES 1000
+#define HTTP_FORM_MAX_FILES  1000
 #define HTTP_FORM_MAX_FIELDS 1000
 /* One part's head, then 400: a file name of PATH_MAX, percent-encoded, and a few more fields. */
-#define HTTP_PART_HEAD_MAX_BYTES (16 * 1024)
+#define HTTP_PART_HEAD_MAX_BYTES  (16 * 1024)
 #define HTTP_PART_HEAD_MAX_FIELDS 16
 /* RFC 2046 says 70; some clients make longer ones. */
 #define HTTP_BOUNDARY_MAX_BYTES 250

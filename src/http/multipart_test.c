@@ -82,8 +82,7 @@ static void check(const char *name, const struct multipart_limits *limits, const
 {
     static const size_t cuts[] = { SIZE_MAX, 1, 2, 3, 5, 17, 64 };
 
-    EACH(cut, cuts)
-    {
+    EACH(cut, cuts) {
         OWN(buf_done) struct buf log = BUF_INIT(1024 * 1024);
 
         transcribe(&log, limits, type, in, *cut);
@@ -139,7 +138,8 @@ static void test_bodies(void **state)
         { "another boundary", BYTES("--YY\r\n" DISPOSITION "name=a\r\n\r\nzz\r\n--YY--"), "CUT\n" },
     };
 
-    EACH(r, rows) check(r->name, NULL, TYPE, r->in, r->want);
+    EACH(r, rows)
+        check(r->name, NULL, TYPE, r->in, r->want);
 }
 
 static void test_names(void **state)
@@ -203,7 +203,8 @@ static void test_names(void **state)
           "BAD 7 NUL in the file name of a part\n" },
     };
 
-    EACH(r, rows) check(r->name, NULL, TYPE, r->in, r->want);
+    EACH(r, rows)
+        check(r->name, NULL, TYPE, r->in, r->want);
 }
 
 static void test_content_types(void **state)
@@ -229,7 +230,8 @@ static void test_content_types(void **state)
     };
     char long_type[400] = "multipart/form-data; boundary=";
 
-    EACH(r, rows) check(r->type, NULL, r->type, body, r->want);
+    EACH(r, rows)
+        check(r->type, NULL, r->type, body, r->want);
     memset(long_type + strlen(long_type), 'x', 251);
     check("long", NULL, long_type, body, "BAD 7 malformed boundary in the content type\n");
 }

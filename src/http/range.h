@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 
-#define HTTP_RANGES_MAX                                                                            \
-    32 /* more are answered with the whole file: each costs a part head of its own */
+/* More are answered with the whole file: each costs a part head of its own */
+#define HTTP_RANGES_MAX 32
 
 enum http_range_rules {
     HTTP_RANGE_GO, /* one malformed range spoils all; ranges keep their order; more bytes than the file

@@ -66,8 +66,7 @@ static void test_parse(void **state)
         { " bytes =0-9", 100, "malformed", "0+10" },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf go = BUF_INIT(4096), starlette = BUF_INIT(4096);
 
         describe(&go, span_cstr(r->header), r->size, HTTP_RANGE_GO);

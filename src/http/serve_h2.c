@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #define PULL_BYTES (64 * 1024) /* of frames at a time, then the socket decides */
-#define FILE_PIECE_BYTES                                                                           \
-    (128 * 1024) /* of a file at a time: two fit under the stream's high mark */
+/* Of a file at a time: two fit under the stream's high mark */
+#define FILE_PIECE_BYTES (128 * 1024)
 
 static const struct http_carrier_ops h2_ops;
 

@@ -128,8 +128,7 @@ static void test_other_things_behind_a_preface_end_the_connection(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct side client;
         struct desk d;
 

@@ -66,8 +66,7 @@ static void test_a_slow_head_is_told_so(void **state)
     static const char *const starts[] = { "GET / HT", "P", "PRI * HTTP/2.0\r\n", GET_HELLO "GET" };
 
     (void)state;
-    EACH(s, starts)
-    {
+    EACH(s, starts) {
         struct side client;
         struct desk d;
 
@@ -225,8 +224,7 @@ static void test_a_reader_that_stopped_is_given_up(void **state)
     };
 
     (void)state;
-    EACH(ask, asks)
-    {
+    EACH(ask, asks) {
         const int small = 65536; /* so that a file of 8 MiB does not fit the kernel's buffers */
         struct side client;
         struct desk d;
@@ -377,8 +375,7 @@ static void test_statuses_without_a_body(void **state)
     (void)state;
     desk_open(&d, NULL);
     desk_connect(&d, &client);
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct http_exchange *x;
 
         desk_say(&client, GET_LATER);

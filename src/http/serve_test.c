@@ -100,8 +100,7 @@ static void run(const struct row *r, size_t step)
 static void test_what_is_said_and_heard(void **state)
 {
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         print_message("# %s\n", r->name);
         run(r, SIZE_MAX);
         run(r, 1);
@@ -131,8 +130,7 @@ static void test_smuggling_shapes_are_refused(void **state)
     };
 
     (void)state;
-    EACH(s, shapes)
-    {
+    EACH(s, shapes) {
         struct side client;
         struct desk d;
         char text[512];

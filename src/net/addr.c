@@ -27,10 +27,12 @@ int net_addr_split(const char *text, struct span *ret_host, uint16_t *ret_port, 
         host = span_slice(s, 0, colon);
         port = span_skip(s, colon + 1);
         if (span_find(port, ':') != SIZE_MAX)
-            return err_set(e, ERR_INVALID, "address '%s': an IPv6 host needs brackets, as in [::1]:80", text);
+            return err_set(e, ERR_INVALID,
+                           "address '%s': an IPv6 host needs brackets, as in [::1]:80", text);
     }
     if (!str_u64(port, 65535, &number))
-        return err_set(e, ERR_INVALID, "address '%s': the port must be a number from 0 to 65535", text);
+        return err_set(e, ERR_INVALID, "address '%s': the port must be a number from 0 to 65535",
+                       text);
     *ret_host = host;
     *ret_port = (uint16_t)number;
     return 0;
@@ -43,7 +45,8 @@ static int parse_unix(const char *text, struct net_addr *ret, struct err *e)
     size_t n = strlen(path);
 
     if (n == 0 || n >= sizeof un->sun_path)
-        return err_set(e, ERR_INVALID, "address '%s': a socket's path has 1 to %zu bytes", text, sizeof un->sun_path - 1);
+        return err_set(e, ERR_INVALID, "address '%s': a socket's path has 1 to %zu bytes", text,
+                       sizeof un->sun_path - 1);
     *ret = (struct net_addr){ 0 };
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path, path, n + 1);
@@ -99,7 +102,8 @@ int net_addr_parse(const char *text, struct net_addr *ret, struct err *e)
     else if (span_is(host, "localhost"))
         host = SPAN("127.0.0.1");
     if (!parse_ip(host, &a))
-        return err_set(e, ERR_INVALID, "address '%s': the host is not an IP address or localhost", text);
+        return err_set(e, ERR_INVALID, "address '%s': the host is not an IP address or localhost",
+                       text);
     if (a.sa.ss_family == AF_INET)
         ((struct sockaddr_in *)(void *)&a.sa)->sin_port = htons(port);
     else

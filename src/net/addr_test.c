@@ -34,8 +34,7 @@ static const struct row {
 static void test_texts_become_addresses_and_back(void **state)
 {
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct net_addr a = { .len = 77 };
         char text[NET_ADDR_TEXT_BYTES];
         struct err e = { 0 };

@@ -38,13 +38,14 @@ struct conn {
     const struct conn_events *events;
     void *ctx;
     struct chunk *head, *tail;
-    size_t queued, files; /* bytes in memory; chunks that are files */
+    size_t queued, files;   /* bytes in memory; chunks that are files */
     uint64_t sent, dropped; /* dropped: read in CONN_LINGERING */
     uint64_t moved;         /* what conn_moved(), then dropped, was at the last look */
     uint64_t linger_until_ms;
     struct ev_timer linger; /* in CONN_FLUSHING and CONN_LINGERING: looks for a standstill */
     struct ev_task later; /* tells a failure, or goes on reading, outside the verb that found it */
-    struct err *failure;  /* NULL while all is well: most of a connection's bytes otherwise, and rarely needed */
+    /* NULL while all is well: most of a connection's bytes otherwise, and rarely needed. */
+    struct err *failure;
     struct ev_work file_work; /* one trip of the first chunk's file */
     ssize_t file_got;
     int file_sys;
@@ -129,7 +130,8 @@ static void end(struct conn *c, const struct err *e)
     ev_post_cancel(&c->later);
     ev_io_close(&c->io);
     if (c->is_file_busy) {
-        (void)shutdown(c->fd, SHUT_RDWR); /* ends a sendfile that waits; on_file_trip goes on from here */
+        (void)shutdown(c->fd,
+                       SHUT_RDWR); /* ends a sendfile that waits; on_file_trip goes on from here */
         return;
     }
     own_fd_close(&c->fd);
@@ -144,7 +146,8 @@ static void say_why(struct conn *c, struct err *e)
 
     (void)err_errno(e, sys, "connection lost");
     if (words[0])
-        (void)err_set(e, sys == ECONNRESET ? ERR_CLOSED : ERR_PROTOCOL, "connection lost: %s", words);
+        (void)err_set(e, sys == ECONNRESET ? ERR_CLOSED : ERR_PROTOCOL, "connection lost: %s",
+                      words);
 }
 
 static void end_sys(struct conn *c)
@@ -182,13 +185,13 @@ static void fail_soon(struct conn *c)
 /* A filter's own bytes make no event: come back for them by ourselves. */
 static void read_pending(struct conn *c)
 {
-    if (c->filter && c->state == CONN_OPEN && c->is_reading && !c->is_eof && c->filter->ops->has_pending(c->filter) &&
-        !c->later.is_queued)
+    if (c->filter && c->state == CONN_OPEN && c->is_reading && !c->is_eof &&
+        c->filter->ops->has_pending(c->filter) && !c->later.is_queued)
         ev_post(c->loop, &c->later, go_on_reading, c);
 }
 
-int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter, const struct conn_events *events, void *ctx, struct conn **ret,
-             struct err *e)
+int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter,
+             const struct conn_events *events, void *ctx, struct conn **ret, struct err *e)
 {
     struct conn *c = NEW(struct conn);
 
@@ -235,7 +238,8 @@ static ssize_t raw_read(struct conn *c, void *p, size_t n)
 
 static ssize_t raw_write(struct conn *c, struct span s)
 {
-    return c->filter ? c->filter->ops->write(c->filter, s.p, s.n) : send(c->fd, s.p, s.n, MSG_NOSIGNAL);
+    return c->filter ? c->filter->ops->write(c->filter, s.p, s.n)
+                     : send(c->fd, s.p, s.n, MSG_NOSIGNAL);
 }
 
 static void go_on_reading(void *ctx)
@@ -354,9 +358,11 @@ static void file_trip(void *ctx)
         struct err e;
 
         ch->mem.max = want;
-        c->file_got = buf_reserve(&ch->mem, want, &e) < 0 ? -1 : pread(ch->file_fd, ch->mem.p, want, at);
+        c->file_got =
+            buf_reserve(&ch->mem, want, &e) < 0 ? -1 : pread(ch->file_fd, ch->mem.p, want, at);
     } else {
-        c->file_got = sendfile(c->fd, ch->file_fd, &at, (size_t)MIN(ch->left, (uint64_t)CONN_SENDFILE_BYTES));
+        c->file_got =
+            sendfile(c->fd, ch->file_fd, &at, (size_t)MIN(ch->left, (uint64_t)CONN_SENDFILE_BYTES));
     }
     c->file_sys = c->file_got < 0 ? errno : 0;
 }
@@ -389,7 +395,9 @@ static void on_file_trip(void *ctx)
         return;
     }
     if (c->file_got == 0) {
-        (void)err_set(&e, ERR_CLOSED, "the file became shorter while it was sent: %llu bytes are missing", (unsigned long long)ch->left);
+        (void)err_set(&e, ERR_CLOSED,
+                      "the file became shorter while it was sent: %llu bytes are missing",
+                      (unsigned long long)ch->left);
         end(c, &e);
         return;
     }

@@ -52,12 +52,13 @@ struct conn_filter_ops {
 /* Makes filters for new connections: dial and the HTTP client take one, and so need not know of TLS. The filter
  * does not own fd. peer_name may be NULL: then the peer is not asked who it is. */
 struct conn_filter_maker {
-    int (*make)(struct conn_filter_maker *m, int fd, const char *peer_name, struct conn_filter **ret, struct err *e);
+    int (*make)(struct conn_filter_maker *m, int fd, const char *peer_name,
+                struct conn_filter **ret, struct err *e);
 };
 
 /* Takes fd (closed on failure) and, on success, the filter (may be NULL). Reading is on. */
-int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter, const struct conn_events *events, void *ctx, struct conn **ret,
-             struct err *e);
+int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter,
+             const struct conn_events *events, void *ctx, struct conn **ret, struct err *e);
 
 /* Back-pressure: off means the peer's bytes stay in the kernel. */
 void conn_want_read(struct conn *c, bool is_wanted);
@@ -66,7 +67,8 @@ void conn_write(struct conn *c, struct span bytes);
 /* The same, taking the block: *bytes is empty afterwards. */
 void conn_write_buf(struct conn *c, struct buf *bytes);
 /* Queues n bytes of a file; takes file_fd. A file that ends early closes the connection: the peer was promised n. */
-void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t offset, uint64_t n);
+void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t offset,
+                     uint64_t n);
 size_t conn_queued(const struct conn *c); /* bytes in memory; a queued file counts as full */
 bool conn_is_full(const struct conn *c);
 /* Something waits to be sent, bytes or a file. */

@@ -31,8 +31,8 @@ static void resume(void *ctx)
 /* A connection that died in the queue, or a network error of it: accept(2) says to go on as if it were EAGAIN. */
 static bool is_passing(int sys)
 {
-    return sys == ECONNABORTED || sys == EINTR || sys == EPROTO || sys == ENETDOWN || sys == ENETUNREACH || sys == EHOSTUNREACH ||
-           sys == EPERM;
+    return sys == ECONNABORTED || sys == EINTR || sys == EPROTO || sys == ENETDOWN ||
+           sys == ENETUNREACH || sys == EHOSTUNREACH || sys == EPERM;
 }
 
 static void on_acceptable(void *ctx, unsigned ready)
@@ -43,7 +43,8 @@ static void on_acceptable(void *ctx, unsigned ready)
     (void)ready;
     for (int i = 0; i < NET_ACCEPTS_PER_TURN && l->fd >= 0; i++) { /* fn may close it */
         struct net_addr peer = { .len = sizeof peer.sa };
-        int fd = accept4(l->fd, (struct sockaddr *)&peer.sa, &peer.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd =
+            accept4(l->fd, (struct sockaddr *)&peer.sa, &peer.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0 && errno == EAGAIN)
             return;
@@ -61,7 +62,8 @@ static void on_acceptable(void *ctx, unsigned ready)
     }
 }
 
-int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx, struct net_listener **ret, struct err *e)
+int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx,
+                  struct net_listener **ret, struct err *e)
 {
     struct net_listener *l = NEW(struct net_listener);
 
@@ -94,11 +96,13 @@ static void remove_dead_socket(const struct net_addr *at)
 
     if (lstat(un->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
         return;
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&at->sa, at->len) < 0 && errno == ECONNREFUSED)
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&at->sa, at->len) < 0 &&
+        errno == ECONNREFUSED)
         (void)unlink(un->sun_path);
 }
 
-int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx, struct net_listener **ret, struct err *e)
+int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
+               struct net_listener **ret, struct err *e)
 {
     OWN_FD int fd = socket(at->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     char text[NET_ADDR_TEXT_BYTES];
@@ -113,7 +117,8 @@ int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn
     if (bind(fd, (const struct sockaddr *)&at->sa, at->len) < 0 || listen(fd, NET_BACKLOG) < 0) {
         (void)err_sys(e, "cannot listen on '%s'", net_addr_text(at, text));
         if (e->sys == EADDRINUSE)
-            err_hint(e, "another process holds this port: stop it, or choose another with --listen");
+            err_hint(e,
+                     "another process holds this port: stop it, or choose another with --listen");
         if (e->sys == EACCES)
             err_hint(e, "ports below 1024 need a privilege: choose a higher one with --listen");
         return -1;

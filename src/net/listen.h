@@ -14,9 +14,11 @@ struct net_listener;
 /* Takes fd: non-blocking, close-on-exec, TCP_NODELAY set where it applies. */
 typedef void (*net_accept_fn)(void *ctx, int fd, const struct net_addr *peer);
 
-int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx, struct net_listener **ret, struct err *e);
+int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
+               struct net_listener **ret, struct err *e);
 /* The same for a socket that listens already (inherited); takes it on success. */
-int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx, struct net_listener **ret, struct err *e);
+int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx,
+                  struct net_listener **ret, struct err *e);
 /* The real address: the port is known even where 0 was asked for. */
 const struct net_addr *net_listener_addr(const struct net_listener *l);
 void net_listener_close(struct net_listener *l);

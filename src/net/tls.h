@@ -19,8 +19,8 @@ struct tls;
 enum tls_role { TLS_CLIENT, TLS_SERVER };
 enum tls_verify { TLS_VERIFY_NONE, TLS_VERIFY_OPTIONAL, TLS_VERIFY_REQUIRED };
 
-#define TLS_PEM_MAX_BYTES                                                                          \
-    (4 << 20) /* a file of certificates; the system's whole bundle has 220 KB */
+/* A file of certificates; the system's whole bundle has 220 KB */
+#define TLS_PEM_MAX_BYTES (4 << 20)
 
 /* All PEM. A file wins over the bytes beside it. Borrowed for the call, but files are named again by tls_reload. */
 struct tls_config {

@@ -124,8 +124,7 @@ static const struct verify_row {
 static void test_whom_a_client_believes(void **state)
 {
     (void)state;
-    EACH(r, verify_rows)
-    {
+    EACH(r, verify_rows) {
         struct tls_config server = server_config(r->cert), client = client_config();
         struct pair p;
 
@@ -179,8 +178,7 @@ static void assert_subject(const struct conn_filter *f, enum tls_subject what, s
 static void test_whom_a_server_believes(void **state)
 {
     (void)state;
-    EACH(r, client_rows)
-    {
+    EACH(r, client_rows) {
         struct tls_config server = server_config(&good), client = client_config();
         struct pair p;
 
@@ -224,8 +222,7 @@ static const struct alpn_row {
 static void test_the_protocol_inside_is_agreed_on(void **state)
 {
     (void)state;
-    EACH(r, alpn_rows)
-    {
+    EACH(r, alpn_rows) {
         struct tls_config server = server_config(&good), client = client_config();
         struct conn_filter *a, *b;
         struct pair p;
@@ -272,8 +269,7 @@ static void test_bad_settings_are_refused_in_words(void **state)
     struct err e;
 
     (void)state;
-    EACH(r, config_rows)
-    {
+    EACH(r, config_rows) {
         print_message("%s\n", r->what);
         e = (struct err){ 0 };
         assert_int_equal(tls_new(&r->config, &t, &e), -1);

@@ -9,9 +9,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define SPAWN_THREADS                                                                              \
-    2                  /* more only wait for the same processors: measured, see the style page, 8 */
-#define KILL_THREADS 2 /* one tree that will not die must not keep another from its deadline */
+/* More only wait for the same processors: measured, see the style page, 8 */
+#define SPAWN_THREADS 2
+#define KILL_THREADS  2 /* one tree that will not die must not keep another from its deadline */
 /* Most commands end sooner: their pipes are then read once and never watched. The more run at once the longer
  * each takes, and the more watching would cost. Until then a command may block on a full pipe. */
 #define LAZY_MS     2U

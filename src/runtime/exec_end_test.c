@@ -11,8 +11,7 @@ static void test_a_deadline_ends_the_whole_tree(void **state)
     };
 
     (void)state;
-    EACH(script, scripts)
-    {
+    EACH(script, scripts) {
         uint64_t began = time_mono_ms();
         struct exec_spec s = spec_of(EXEC_CAPTURE, SH(*script));
         struct run run = { 0 };
@@ -126,8 +125,7 @@ static void test_more_than_fit_wait_in_order(void **state)
 
     (void)state;
     s.deadline_ms = 2000; /* from the spawn: waiting does not count */
-    EACH(run, runs)
-    {
+    EACH(run, runs) {
         run->countdown = &left;
         begin(run, &s);
     }
@@ -144,7 +142,7 @@ static void test_more_than_fit_wait_in_order(void **state)
     assert_true(runs[COUNT - 1].r.is_canceled && runs[COUNT - 1].started == 0);
     assert_int_equal(runs[COUNT - 1].r.fail.sys, ECANCELED);
     EACH(run, runs)
-    done(run);
+        done(run);
     assert_int_equal(exec_running(pool) + exec_queued(pool), 0);
 }
 
@@ -172,7 +170,7 @@ static void test_shutdown_asks_then_kills(void **state)
     polite.until = stubborn.until = NULL;
     s.argv = SH("sleep 60");
     EACH(run, queued)
-    begin(run, &s);
+        begin(run, &s);
     assert_int_equal(exec_queued(pool), 1);
     began = time_mono_ms();
     exec_kill_all(pool, 200, on_stopped, &is_stopped);
@@ -189,7 +187,7 @@ static void test_shutdown_asks_then_kills(void **state)
     done(&polite);
     done(&stubborn);
     EACH(run, queued)
-    done(run);
+        done(run);
 }
 
 int main(void)

@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
-#define READS_PER_TURN                                                                             \
-    16 /* then the others have their turn: a command that floods us is one of many */
+/* Then the others have their turn: a command that floods us is one of many */
+#define READS_PER_TURN 16
 
 static bool is_streamed(const struct exec *x)
 {

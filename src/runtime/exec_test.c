@@ -16,8 +16,7 @@ static void test_what_a_command_gives(void **state)
     /* clang-format on */
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct run run = run_sh(r->mode, r->script, 0);
 
         print_message("%s\n", r->name);
@@ -48,10 +47,8 @@ static void test_what_cannot_start(void **state)
     static const enum exec_mode modes[] = { EXEC_CAPTURE, EXEC_STREAM, EXEC_PTY };
 
     (void)state;
-    EACH(r, rows)
-    {
-        EACH(mode, modes)
-        {
+    EACH(r, rows) {
+        EACH(mode, modes) {
             char *argv[] = { (char *)(uintptr_t)r->program, NULL };
             struct exec_spec s = spec_of(*mode, argv);
             struct run run = { 0 };
@@ -300,14 +297,12 @@ static void test_hundreds_of_short_ones(void **state)
 
     (void)state;
     fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    EACH(run, runs)
-    {
+    EACH(run, runs) {
         *run = (struct run){ .countdown = &left };
         begin(run, &s);
     }
     turn_loop();
-    EACH(run, runs)
-    {
+    EACH(run, runs) {
         assert_true(run->started == 1 && run->r.code == 0 && run->r.signal == 0 &&
                     run->r.fail.step == 0);
         done(run);

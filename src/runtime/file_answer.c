@@ -3,8 +3,10 @@
 #include "base/time.h"
 #include "http/range.h"
 
-#define MULTI_BOUNDARY "silica-byteranges-7c1f0e9d52ab" /* content may contain it only by malice against oneself */
-#define MULTI_MAX_BYTES (8 * 1024 * 1024) /* several ranges are put together in memory; more than this gets the whole file */
+/* Content may contain it only by malice against oneself */
+#define MULTI_BOUNDARY "silica-byteranges-7c1f0e9d52ab"
+/* Several ranges are put together in memory; more than this gets the whole file */
+#define MULTI_MAX_BYTES (8 * 1024 * 1024)
 
 static bool date_is(struct span value, time_t *ret)
 {
@@ -24,12 +26,17 @@ static int judge_conditions(const struct http_exchange *x, const struct file_rea
     bool has_tag = file->etag[0] != '\0';
     time_t date;
 
-    if (match.p && !span_is(match, "*") && !(has_tag && span_find_str(match, span_cstr(file->etag)) != SIZE_MAX))
+    if (match.p && !span_is(match, "*") &&
+        !(has_tag && span_find_str(match, span_cstr(file->etag)) != SIZE_MAX))
         return 412;
-    if (!match.p && date_is(http_field(x, "if-unmodified-since"), &date) && file->st.st_mtime > date)
+    if (!match.p && date_is(http_field(x, "if-unmodified-since"), &date) &&
+        file->st.st_mtime > date)
         return 412;
     if (none.p)
-        return span_is(none, "*") || (has_tag && span_find_str(none, span_cstr(file->etag)) != SIZE_MAX) ? 304 : 0;
+        return span_is(none, "*") ||
+                       (has_tag && span_find_str(none, span_cstr(file->etag)) != SIZE_MAX)
+                   ? 304
+                   : 0;
     if (date_is(http_field(x, "if-modified-since"), &date) && file->st.st_mtime <= date)
         return 304;
     return 0;
@@ -41,7 +48,8 @@ static struct span wanted_ranges(const struct http_exchange *x, const struct fil
     struct span known = http_field(x, "if-range");
     time_t date;
 
-    if (!known.p || (file->etag[0] && span_is(known, file->etag)) || (date_is(known, &date) && date == file->st.st_mtime))
+    if (!known.p || (file->etag[0] && span_is(known, file->etag)) ||
+        (date_is(known, &date) && date == file->st.st_mtime))
         return http_field(x, "range");
     return SPAN_NONE;
 }
@@ -70,16 +78,19 @@ static void answer_one(struct http_exchange *x, struct file_read *file, struct h
 }
 
 /* Small pieces, so they are read here: a page cache hit each, as the file was just opened. */
-static bool answer_several(struct http_exchange *x, struct file_read *file, const struct http_ranges *ranges)
+static bool answer_several(struct http_exchange *x, struct file_read *file,
+                           const struct http_ranges *ranges)
 {
-    const struct http_byteranges how = { MULTI_BOUNDARY, "application/octet-stream", (uint64_t)file->st.st_size };
+    const struct http_byteranges how = { MULTI_BOUNDARY, "application/octet-stream",
+                                         (uint64_t)file->st.st_size };
     OWN(buf_done) struct buf body = BUF_INIT(MULTI_MAX_BYTES);
     struct err e;
 
     for (size_t i = 0; i < ranges->n; i++) {
         const struct http_range *r = &ranges->v[i];
 
-        if (http_range_write_part(&body, &how, *r, &e) < 0 || buf_reserve(&body, r->length, &e) < 0 ||
+        if (http_range_write_part(&body, &how, *r, &e) < 0 ||
+            buf_reserve(&body, r->length, &e) < 0 ||
             pread(file->fd, body.p + body.n, r->length, (off_t)r->start) != (ssize_t)r->length)
             return false;
         buf_grown(&body, r->length);
@@ -94,7 +105,8 @@ static bool answer_several(struct http_exchange *x, struct file_read *file, cons
 
 void file_answer(struct http_exchange *x, struct file_read *file)
 {
-    enum http_range_rules rules = file->etag[0] && span_starts(http_path(x), "/v1/") ? HTTP_RANGE_GO : HTTP_RANGE_STARLETTE;
+    enum http_range_rules rules =
+        file->etag[0] && span_starts(http_path(x), "/v1/") ? HTTP_RANGE_GO : HTTP_RANGE_STARLETTE;
     uint64_t size = (uint64_t)file->st.st_size;
     int condition = judge_conditions(x, file);
     char text[TIME_TEXT_BYTES];

@@ -15,8 +15,8 @@
 #include "base/buf.h"
 
 #define FILE_ERE_MAX_BYTES 1024 /* of a pattern; then ERR_LIMIT */
-#define FILE_ERE_MAX_STEPS                                                                         \
-    1000 /* instructions, repetitions written out; then ERR_LIMIT. Time per character */
+/* Instructions, repetitions written out; then ERR_LIMIT. Time per character */
+#define FILE_ERE_MAX_STEPS  1000
 #define FILE_ERE_MAX_NEST   50  /* parentheses */
 #define FILE_ERE_MAX_REPEAT 255 /* in {m,n}: POSIX's least */
 

@@ -104,8 +104,7 @@ static int parse_class(struct parse *p, struct set *s)
     struct span left = span_skip(p->text, p->at);
     size_t n = span_find_str(left, SPAN(":]"));
 
-    EACH(named, named_sets)
-    {
+    EACH(named, named_sets) {
         if (n != SIZE_MAX && span_is(span_slice(left, 0, n), named->name)) {
             p->at += n + 2;
             return add_named(p, s, named);
@@ -117,8 +116,8 @@ static int parse_class(struct parse *p, struct set *s)
 static const struct named *escape_named(uint8_t c)
 {
     EACH(named, named_sets)
-    if (named->escape && named->escape == (c | 0x20))
-        return named;
+        if (named->escape && named->escape == (c | 0x20))
+            return named;
     return NULL;
 }
 

@@ -90,8 +90,8 @@ static void names(void **state)
     };
 
     EACH(r, rows)
-    if (file_pattern_name(span_cstr(r->pattern), span_cstr(r->name)) != r->want)
-        fail_msg("'%s' on '%s'", r->pattern, r->name);
+        if (file_pattern_name(span_cstr(r->pattern), span_cstr(r->name)) != r->want)
+            fail_msg("'%s' on '%s'", r->pattern, r->name);
 }
 
 static void paths(void **state)
@@ -119,8 +119,7 @@ static void paths(void **state)
     struct file_pattern p;
     struct err e;
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         assert_int_equal(file_pattern_init(&p, span_cstr(r->pattern), &e), 0);
         if (file_pattern_matches(&p, span_cstr(r->path)) != r->want ||
             file_pattern_leads_below(&p, span_cstr(r->path)) != r->below)
@@ -149,8 +148,7 @@ static void globbing(void **state)
         { "nothing", "", "*.rs", "" },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(file_glob_done) struct file_glob g = FILE_GLOB_NONE;
         OWN(buf_done) struct buf got = BUF_INIT(10000);
         struct err e = { 0 };
@@ -282,8 +280,7 @@ static void expressions(void **state)
     struct file_ere *r;
     struct err e = { 0 };
 
-    EACH(row, rows)
-    {
+    EACH(row, rows) {
         if (file_ere_new(span_cstr(row->pattern), false, &r, &e) < 0)
             fail_msg("'%s': %s", row->pattern, e.msg);
         for (int again = 0; again < 2; again++)
@@ -292,8 +289,8 @@ static void expressions(void **state)
         file_ere_free(r);
     }
     EACH(b, bad)
-    if (file_ere_new(span_cstr(b->pattern), false, &r, &e) == 0 || e.code != b->code)
-        fail_msg("'%s': %d %s", b->pattern, e.code, e.msg);
+        if (file_ere_new(span_cstr(b->pattern), false, &r, &e) == 0 || e.code != b->code)
+            fail_msg("'%s': %d %s", b->pattern, e.code, e.msg);
     assert_int_equal(file_ere_new(SPAN("[a-c]X"), true, &r, &e), 0);
     assert_true(file_ere_matches(r, SPAN("Bx")));
     file_ere_free(r);
@@ -324,8 +321,7 @@ static void grepping(void **state)
         { "empty lines", "src", "^$", "", false, false, "src/c.py:2:|src/c.py:3:|" },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct file_grep_how how = { span_cstr(r->path), span_cstr(r->pattern), span_cstr(r->glob),
                                      r->is_literal,      r->ignore_case,        0 };
         OWN(buf_done) struct buf got = BUF_INIT(10000);

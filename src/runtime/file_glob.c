@@ -17,8 +17,7 @@ static size_t root_prefix(const struct path_root *root, struct span pattern)
 {
     const char *names[] = { root->configured, root->real };
 
-    EACH(name, names)
-    {
+    EACH(name, names) {
         size_t n = strlen(*name);
 
         if (n && span_starts(pattern, *name) && pattern.n > n && pattern.p[n] == '/')

@@ -12,8 +12,8 @@
 #include "runtime/file_pattern.h"
 #include "runtime/path.h"
 
-#define FILE_GLOB_MAX_ROWS                                                                         \
-    10000 /* then is_cut: more than any caller reads, and about 3 MiB of JSON */
+/* Then is_cut: more than any caller reads, and about 3 MiB of JSON */
+#define FILE_GLOB_MAX_ROWS 10000
 
 struct file_glob_row {
     const char *rel;  /* below the root */

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 
-#define FILE_PATTERN_MAX_BYTES                                                                     \
-    1024 /* then ERR_LIMIT; bounds the work per name: its length times this */
+/* Then ERR_LIMIT; bounds the work per name: its length times this */
+#define FILE_PATTERN_MAX_BYTES 1024
 #define FILE_PATTERN_MAX_PARTS 62 /* components; a set of places in the pattern is one word */
 
 struct file_pattern {

@@ -77,8 +77,7 @@ static void refusing(void **state)
     scratch_link(&tree, "app/out", scratch_path(&tree, "out/secret"));
     scratch_link(&tree, "app/dangling", "nope");
     scratch_file(&tree, "app/f", "");
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(file_read_done) struct file_read f = FILE_READ_NONE;
         struct err e = { 0 };
 
@@ -108,8 +107,7 @@ static void lines(void **state)
         { "largest numbers", "a\nb", UINT64_MAX, UINT64_MAX, "" },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf out = BUF_INIT(1000);
         OWN_FD int fd = -1;
         struct err e = { 0 };
@@ -170,8 +168,7 @@ static void editing(void **state)
     struct err e = { 0 };
     uint64_t count;
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct file_edit edit = { SPAN("t"), span_cstr(r->old_text), span_cstr(r->new_text),
                                   r->all };
 

@@ -12,13 +12,13 @@
 
 #include "runtime/path.h"
 
-#define FILE_REMOVE_OPEN_DIRS                                                                      \
-    32 /* directories held open; those above are found again through `..` */
-#define FILE_REMOVE_MAX_DEPTH                                                                      \
-    1000000 /* then ERR_LIMIT, as for the names on the way: about 100 MiB of memory */
+/* Directories held open; those above are found again through `..` */
+#define FILE_REMOVE_OPEN_DIRS 32
+/* Then ERR_LIMIT, as for the names on the way: about 100 MiB of memory */
+#define FILE_REMOVE_MAX_DEPTH       1000000
 #define FILE_REMOVE_NAMES_MAX_BYTES (64 * 1024 * 1024)
-#define FILE_REMOVE_MAX_REFILL                                                                     \
-    100 /* times that someone put new files into what we emptied; then ENOTEMPTY */
+/* Times that someone put new files into what we emptied; then ENOTEMPTY */
+#define FILE_REMOVE_MAX_REFILL 100
 
 /* Confinement and existence, the first two checks of DELETE. -1: as path_resolve, or ERR_NOT_FOUND. */
 int file_remove_find(const struct path_root *root, struct span path, struct path_at *ret,

@@ -79,8 +79,7 @@ static void cases(void **state)
         { "root, recursive", "/", true, ERR_NONE, "app/leaves", "app" },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         enum err_code code = rm(r->path, r->recursive);
 
         if (code != r->code || (r->gone && scratch_has(&tree, r->gone)) ||

@@ -5,7 +5,8 @@
 #include <fcntl.h>
 #include <sys/random.h>
 
-#define TEMP_TRIES     16 /* a clash of 64 random bits means that someone is guessing; then EEXIST */
+/* A clash of 64 random bits means that someone is guessing; then EEXIST */
+#define TEMP_TRIES     16
 #define COPY_PIECE_MAX (1 << 20) /* between checks for signals; any large size does */
 
 const struct file_write_how file_write_upload = { PATH_PYTHON, 0777, true, 0, false };
@@ -57,8 +58,7 @@ static int open_spool(struct file_write *w)
     static const char *const places[] = { "/tmp", "/dev/shm", "/var/tmp" };
 
     w->is_in_place = true;
-    EACH(place, places)
-    {
+    EACH(place, places) {
         w->fd = open(*place, O_RDWR | O_TMPFILE | O_EXCL | O_CLOEXEC, 0600);
         if (w->fd >= 0)
             return 0;

@@ -19,7 +19,8 @@ bool gate_is_health(const struct http_exchange *x)
     struct span path = http_path(x);
     bool is_get = http_method_is(x, "GET") || http_method_is(x, "HEAD");
 
-    return is_get && (span_is(path, "/") || span_is(path, "/health") || span_is(path, "/v1/health"));
+    return is_get &&
+           (span_is(path, "/") || span_is(path, "/health") || span_is(path, "/v1/health"));
 }
 
 static bool has_token(const struct runtime *rt, const struct http_exchange *x)
@@ -43,7 +44,8 @@ static bool is_own_origin(const struct runtime *rt, const struct http_exchange *
 
     if (!origin.p || is_in(&rt->opt.allow_origin, origin))
         return true;
-    return scheme != SIZE_MAX && span_eq(span_skip(origin, scheme + 3), http_head_authority(http_req(x)));
+    return scheme != SIZE_MAX &&
+           span_eq(span_skip(origin, scheme + 3), http_head_authority(http_req(x)));
 }
 
 /* Against DNS rebinding: a name that an attacker's resolver points at loopback is neither an address nor one of these. */
@@ -57,25 +59,31 @@ static bool is_local_host(const struct runtime *rt, const struct http_exchange *
             colon = host.p[i] == ':' && colon == SIZE_MAX ? i : host.p[i] == ']' ? SIZE_MAX : colon;
     if (colon != SIZE_MAX)
         host = span_slice(host, 0, colon);
-    return host.n == 0 || net_host_is_ip(host) || span_is_nocase(host, "localhost") || span_ends(host, ".localhost") ||
-           span_ends(host, ".svc") || span_find_str(host, SPAN(".svc.")) != SIZE_MAX || is_in(&rt->opt.allow_host, host);
+    return host.n == 0 || net_host_is_ip(host) || span_is_nocase(host, "localhost") ||
+           span_ends(host, ".localhost") || span_ends(host, ".svc") ||
+           span_find_str(host, SPAN(".svc.")) != SIZE_MAX || is_in(&rt->opt.allow_host, host);
 }
 
+/* In the words of the contract whose path it is. */
 static void refuse(struct http_exchange *x, enum err_code code, const char *text)
 {
+    static const struct span no_token =
+        BYTES("{\"code\":\"UNAUTHENTICATED\",\"message\":\"a valid token is required\"}\n");
+    static const struct span no_entry = BYTES(
+        "{\"code\":\"PERMISSION_DENIED\",\"message\":\"this Origin or Host is not allowed\"}\n");
     struct span path = http_path(x);
+    int status = err_map(code)->http;
+    bool is_token = code == ERR_UNAUTHORIZED;
 
     log_info("gate.refused", KV("request", http_id(x)), KV("path", path), KV("why", text));
-    if (code == ERR_UNAUTHORIZED)
+    if (is_token)
         http_answer_field(x, "www-authenticate", SPAN("Bearer"));
     if (grpc_is_call(http_req(x)))
         grpc_refuse(x, grpc_status_of(code), text);
     else if (span_starts(path, "/v1/"))
-        http_answer(x, err_map(code)->http, "application/json",
-                    code == ERR_UNAUTHORIZED ? SPAN("{\"code\":\"UNAUTHENTICATED\",\"message\":\"a valid token is required\"}\n")
-                                             : SPAN("{\"code\":\"PERMISSION_DENIED\",\"message\":\"this Origin or Host is not allowed\"}\n"));
+        http_answer(x, status, "application/json", is_token ? no_token : no_entry);
     else
-        python_detail(x, err_map(code)->http, code == ERR_UNAUTHORIZED ? "Unauthorized" : text);
+        python_detail(x, status, is_token ? "Unauthorized" : text);
 }
 
 bool gate_admits(struct runtime *rt, struct http_exchange *x)

@@ -45,10 +45,12 @@ static void stop(struct runtime *rt)
 {
     if (rt->is_stopping)
         return;
-    log_info("runtime.stop", KV("commands", exec_running(rt->exec)), KV("connections", http_server_connections(rt->http)));
+    log_info("runtime.stop", KV("commands", exec_running(rt->exec)),
+             KV("connections", http_server_connections(rt->http)));
     rt->is_stopping = true;
     ev_timer_start(rt->loop, &init.limit, rt->opt.shutdown_timeout_ms, stop_loop, rt);
-    exec_kill_all(rt->exec, MIN((uint64_t)KILL_GRACE_MS, rt->opt.shutdown_timeout_ms / 2), drain_http, rt);
+    exec_kill_all(rt->exec, MIN((uint64_t)KILL_GRACE_MS, rt->opt.shutdown_timeout_ms / 2),
+                  drain_http, rt);
 }
 
 static void main_ended(void *ctx)

@@ -47,7 +47,8 @@ static int show(void (*make)(const struct opt_program *, struct buf *))
 }
 
 /* The body of what the HTTP server answers by itself: malformed requests, slow heads. */
-static void error_body(void *ctx, int status, const char *message, struct buf *body, const char **ret_type)
+static void error_body(void *ctx, int status, const char *message, struct buf *body,
+                       const char **ret_type)
 {
     struct json_out o;
     struct err e;
@@ -80,16 +81,19 @@ static int listen_on(struct runtime *rt, struct listeners *ls, const char *text,
     return 0;
 }
 
-static int listen_port(struct runtime *rt, struct listeners *ls, const char *host, uint64_t port, struct err *e)
+static int listen_port(struct runtime *rt, struct listeners *ls, const char *host, uint64_t port,
+                       struct err *e)
 {
     char text[NET_ADDR_TEXT_BYTES];
 
-    (void)snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%llu" : "%s:%llu", host, (unsigned long long)port);
+    (void)snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%llu" : "%s:%llu", host,
+                   (unsigned long long)port);
     return listen_on(rt, ls, text, e);
 }
 
 /* Nobody asked for these three by name, so one that is taken is worth a line, not a failure; none at all is one. */
-static int listen_defaults(struct runtime *rt, struct listeners *ls, const char *host, struct err *e)
+static int listen_defaults(struct runtime *rt, struct listeners *ls, const char *host,
+                           struct err *e)
 {
     static const uint64_t ports[] = { 8888, 8080, 9090 };
 
@@ -107,13 +111,16 @@ static int listen_defaults(struct runtime *rt, struct listeners *ls, const char 
 static int listen_all(struct runtime *rt, struct listeners *ls, struct err *e)
 {
     const struct runtime_options *o = &rt->opt;
-    const char *host = o->listen_host ? o->listen_host : getpid() == 1 || o->token ? "0.0.0.0" : "127.0.0.1";
+    const char *host = o->listen_host              ? o->listen_host
+                       : getpid() == 1 || o->token ? "0.0.0.0"
+                                                   : "127.0.0.1";
 
     rt->is_local_only = !o->token;
     if (o->control_fd != UINT64_MAX) {
         rt->is_local_only = false; /* an inherited socket: its other end is the engine */
         ls->n = 1;
-        return net_listen_fd(rt->loop, (int)o->control_fd, http_server_accept, rt->http, &ls->v[0], e);
+        return net_listen_fd(rt->loop, (int)o->control_fd, http_server_accept, rt->http, &ls->v[0],
+                             e);
     }
     for (size_t i = 0; i < o->listen.n; i++)
         if (listen_on(rt, ls, o->listen.v[i], e) < 0)
@@ -121,7 +128,9 @@ static int listen_all(struct runtime *rt, struct listeners *ls, struct err *e)
     if (o->listen.n)
         return 0;
     if (o->has_rest_flags)
-        return listen_port(rt, ls, host, o->rest_port, e) < 0 ? -1 : listen_port(rt, ls, host, o->grpc_port, e);
+        return listen_port(rt, ls, host, o->rest_port, e) < 0
+                   ? -1
+                   : listen_port(rt, ls, host, o->grpc_port, e);
     if (o->sandbox_port)
         return listen_port(rt, ls, host, o->sandbox_port, e);
     return listen_defaults(rt, ls, host, e);
@@ -161,7 +170,8 @@ static int protect(struct runtime *rt, struct err *e)
         return err_sys(e, "cannot make the process undumpable");
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return err_sys(e, "cannot become a subreaper");
-    (void)mallopt(M_ARENA_MAX, 1); /* threads are few and short-lived: one heap, returned when idle */
+    (void)mallopt(M_ARENA_MAX,
+                  1); /* threads are few and short-lived: one heap, returned when idle */
     (void)signal(SIGPIPE, SIG_IGN);
     if (rt->opt.ready_fd != UINT64_MAX)
         (void)fcntl((int)rt->opt.ready_fd, F_SETFD, FD_CLOEXEC);
@@ -173,7 +183,9 @@ static int protect(struct runtime *rt, struct err *e)
 static int make_parts(struct runtime *rt, struct err *e)
 {
     static const char *const hidden[] = { "SANDBOX_EXEC_TOKEN", "SILICA_RUNTIME_TOKEN_FILE", NULL };
-    const struct exec_pool_spec exec = { .running_max = (unsigned)rt->opt.max_commands, .environ = environ, .hidden = hidden };
+    const struct exec_pool_spec exec = { .running_max = (unsigned)rt->opt.max_commands,
+                                         .environ = environ,
+                                         .hidden = hidden };
     struct http_server_config http = {
         .on_request = route_request,
         .error_body = error_body,
@@ -183,7 +195,9 @@ static int make_parts(struct runtime *rt, struct err *e)
         .stall_timeout_ms = rt->opt.stall_timeout_ms,
         .max_connections = (uint32_t)rt->opt.max_connections,
     };
-    static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, 0 };
+    static const int signals[] = {
+        SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, 0
+    };
 
     if (ev_loop_new(&rt->loop, e) < 0)
         return -1;
@@ -239,7 +253,8 @@ int main(int argc, char **argv)
     if (rt.opt.is_roff)
         return show(opt_roff);
     if (rt.opt.is_version) {
-        printf("sandboxd, version " SILICA_VERSION " (revision: silica-runtime)\nsilica-runtime " SILICA_VERSION "\n");
+        printf("sandboxd, version " SILICA_VERSION
+               " (revision: silica-runtime)\nsilica-runtime " SILICA_VERSION "\n");
         return 0;
     }
     if (rest < argc && strcmp(argv[rest - 1], "--") != 0) {

@@ -32,10 +32,10 @@
 #include <sys/stat.h>
 
 #define PATH_TEXT_MAX_BYTES 4095 /* longer is ENAMETOOLONG; the kernel's own limit for one path */
-#define PATH_REAL_MAX_BYTES                                                                        \
-    8191 /* the same for a real path: links may make it longer than what was sent */
-#define PATH_LINKS_MAX 40 /* links followed for one path, then ELOOP; as the kernel counts */
-#define PATH_TRIES     32 /* lost races before ERR_BUSY; each needs a rename within microseconds */
+/* The same for a real path: links may make it longer than what was sent */
+#define PATH_REAL_MAX_BYTES 8191
+#define PATH_LINKS_MAX      40 /* links followed for one path, then ELOOP; as the kernel counts */
+#define PATH_TRIES          32 /* lost races before ERR_BUSY; each takes a rename in microseconds */
 
 enum path_rules { PATH_PYTHON, PATH_SANDBOXD, PATH_PYDANTIC };
 

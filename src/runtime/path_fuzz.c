@@ -60,8 +60,7 @@ static void expand(struct span line, struct buf *out)
 
 static void make_links(struct span lines)
 {
-    EACH(name, link_names)
-    {
+    EACH(name, link_names) {
         OWN(buf_done) struct buf target = BUF_INIT(PATH_MAX);
         struct span line = SPAN_NONE;
 

@@ -177,7 +177,7 @@ static void python_rules(void **state)
 
     open_root(&root, "app");
     EACH(r, rows)
-    check_row(&root, PATH_PYTHON, r);
+        check_row(&root, PATH_PYTHON, r);
 }
 
 static void sandboxd_rules(void **state)
@@ -236,11 +236,11 @@ static void sandboxd_rules(void **state)
 
     open_root(&root, "app");
     EACH(r, rows)
-    if (r->sys >= 0)
-        check_row(&root, PATH_SANDBOXD, r);
+        if (r->sys >= 0)
+            check_row(&root, PATH_SANDBOXD, r);
     EACH(r, rows)
-    if (r->sys >= 0)
-        check_row(&root, PATH_PYDANTIC, r);
+        if (r->sys >= 0)
+            check_row(&root, PATH_PYDANTIC, r);
 }
 
 /* `/ws-evil/f` with the root `/ws` is a name below the root, not a sibling. */
@@ -299,7 +299,7 @@ static void root_is_slash(void **state)
         };
 
         EACH(r, rows)
-        check_row(&root, rules, r);
+            check_row(&root, rules, r);
     }
 }
 
@@ -410,8 +410,7 @@ static void cleaning(void **state)
         { "./..a", "..a" },
     };
 
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf out = BUF_INIT(100);
         struct err e;
 

@@ -13,9 +13,9 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#define PB_FIELDS_MAX                                                                              \
-    65536               /* in one message, nested ones included; then ERR_LIMIT. argv has less */
-#define PB_DEPTH_MAX 16 /* our deepest message has 3 levels */
+/* In one message, nested ones included; then ERR_LIMIT. argv has less */
+#define PB_FIELDS_MAX 65536
+#define PB_DEPTH_MAX  16 /* our deepest message has 3 levels */
 
 /* One field on the wire. */
 struct pb_field {

@@ -58,8 +58,7 @@ static void test_rows(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct err e = { 0 };
         ProtobufCMessage *m = pb_unpack(r->type, r->in, &e);
         char want[200] = "";

@@ -24,8 +24,7 @@ static bool is_hidden(uint32_t c)
 {
     if (c < 0x20)
         return true;
-    EACH(r, hidden)
-    {
+    EACH(r, hidden) {
         if (c >= r->from && c <= r->to)
             return true;
     }

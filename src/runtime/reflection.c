@@ -307,8 +307,7 @@ int reflection_answer(struct span set, struct span question, struct buf *out, st
             return answer_missing(&a, "symbol", req->file_containing_symbol, e);
         return answer_file(&a, file, e);
     case ASKS(FILE_CONTAINING_EXTENSION):
-        return answer_missing(&a, "extension", req->file_containing_extension->containing_type,
-                              e);
+        return answer_missing(&a, "extension", req->file_containing_extension->containing_type, e);
     case ASKS(ALL_EXTENSION_NUMBERS_OF_TYPE):
         return answer_extensions(&a, req->all_extension_numbers_of_type, e);
     case ASKS(LIST_SERVICES):

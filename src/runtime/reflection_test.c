@@ -125,8 +125,7 @@ static void test_answers(void **state)
     struct err e;
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf question = BUF_INIT(1024);
         OWN(buf_done) struct buf answer = BUF_INIT(REFLECTION_MAX_BYTES);
         OWN(buf_done) struct buf text = BUF_INIT(4096);
@@ -163,8 +162,7 @@ static void test_bad_questions(void **state)
     struct span set = span_of(proto_descriptors, proto_descriptors_bytes);
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf answer = BUF_INIT(1024);
         struct err e = { 0 };
 
@@ -177,8 +175,7 @@ static void test_bad_questions(void **state)
 static void test_long_name(void **state)
 {
     OWN(buf_done)
-    struct buf name = BUF_INIT(1024),
-               question = BUF_INIT(1024), answer = BUF_INIT(4096);
+    struct buf name = BUF_INIT(1024), question = BUF_INIT(1024), answer = BUF_INIT(4096);
     OWN(pb_done) Grpc__Reflection__V1__ServerReflectionResponse *got = NULL;
     struct err e;
 

@@ -14,7 +14,8 @@
 static void python_health(struct runtime *rt, struct http_exchange *x)
 {
     (void)rt;
-    http_answer(x, 200, "application/json", SPAN("{\"status\":\"ok\",\"message\":\"Sandbox Runtime is active.\"}"));
+    http_answer(x, 200, "application/json",
+                SPAN("{\"status\":\"ok\",\"message\":\"Sandbox Runtime is active.\"}"));
 }
 
 struct fixed {

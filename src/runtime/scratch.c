@@ -19,8 +19,7 @@ void scratch_make(struct scratch *s)
     static const char *const candidates[] = { "/dev/shm", "/tmp", "." };
     char text[64];
 
-    EACH(dir, candidates)
-    {
+    EACH(dir, candidates) {
         snprintf(text, sizeof text, "%s/silica-scratch-XXXXXX", *dir);
         if (mkdtemp(text))
             break;

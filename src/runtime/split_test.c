@@ -75,8 +75,7 @@ static void show(const struct split *s, struct buf *out)
 static void test_commands_split_as_a_shell_reads_words(void **state)
 {
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         OWN(buf_done) struct buf out = BUF_INIT(TEXT_MAX_BYTES);
         struct split s = { 0 };
         struct err e = { 0 };
@@ -114,14 +113,12 @@ static void test_numbers_and_texts_in_the_servers_notation(void **state)
     struct err e;
 
     (void)state;
-    EACH(r, floats)
-    {
+    EACH(r, floats) {
         buf_clear(&out);
         assert_int_equal(pyrepr_float(r->in, &out, &e), 0);
         assert_string_equal(buf_cstr(&out), r->want);
     }
-    EACH(r, texts)
-    {
+    EACH(r, texts) {
         buf_clear(&out);
         assert_int_equal(pyrepr_str(r->in, &out, &e), 0);
         if (strcmp(buf_cstr(&out), r->want) != 0)

@@ -33,7 +33,8 @@ static void step_done(struct step *st)
     *st = (struct step){ .data = BUF_INIT(2 * STORE_PIECE_BYTES) };
 }
 
-struct store *store_new(struct runtime *rt, const char *root, const struct store_events *events, void *ctx)
+struct store *store_new(struct runtime *rt, const char *root, const struct store_events *events,
+                        void *ctx)
 {
     struct store *s = NEW(struct store);
 

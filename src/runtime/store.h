@@ -20,7 +20,8 @@ struct store_events {
     void (*on_done)(void *ctx, const char *path, const struct err *e);
 };
 
-struct store *store_new(struct runtime *rt, const char *root, const struct store_events *events, void *ctx);
+struct store *store_new(struct runtime *rt, const char *root, const struct store_events *events,
+                        void *ctx);
 /* A file begins; one that began before and was not committed is dropped. */
 void store_begin(struct store *s, struct span path, const struct file_write_how *how);
 /* False: it is full, hold the sender until on_room. The bytes were taken all the same. */

@@ -7,8 +7,8 @@
 #include <signal.h>
 
 #define BUCKETS 1024
-#define FREEZE_MS                                                                                  \
-    300 /* for one round of stopping; a storm that outruns this long is killed as it runs */
+/* For one round of stopping; a storm that outruns this long is killed as it runs */
+#define FREEZE_MS    300
 #define SETTLE_US    200  /* a stop signal takes effect when its process is next scheduled */
 #define ROUND_US     1000 /* a killed process is gone when it is next scheduled */
 #define ROUND_MAX_US 50000

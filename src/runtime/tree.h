@@ -17,8 +17,8 @@
 
 #include <sys/types.h>
 
-#define TREE_BUDGET_MS                                                                             \
-    2000 /* then we report what is left; a reply is due within seconds of a deadline */
+/* Then we report what is left; a reply is due within seconds of a deadline */
+#define TREE_BUDGET_MS 2000
 #define TREE_LINKS_MAX 3
 
 struct tree {

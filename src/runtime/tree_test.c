@@ -61,7 +61,9 @@ static void await_line(const struct command *c)
 
 static struct tree_report end(const struct command *c, bool is_reaped, const struct command *other)
 {
-    struct tree t = { .main = c->pid, .has_main = !is_reaped, .main_fd = -1, .is_unlisted = is_old_kernel };
+    struct tree t = {
+        .main = c->pid, .has_main = !is_reaped, .main_fd = -1, .is_unlisted = is_old_kernel
+    };
     struct tree_report r = { 0 };
 
     if (!is_reaped && !is_old_kernel)
@@ -103,8 +105,7 @@ static void test_a_tree_ends_whole(void **state)
     /* clang-format on */
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct command c = start(r->script);
         struct tree_report report;
         uint64_t began;
@@ -141,8 +142,7 @@ static void test_orphans_are_found_by_session_and_pipe(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         struct command c = start(r->script);
         struct tree_report report;
 
@@ -210,8 +210,7 @@ static void test_a_fork_storm_is_caught(void **state)
     static const char *const storms[] = { NULL, "exec /proc/$PPID/exe gale" };
 
     (void)state;
-    EACH(script, storms)
-    {
+    EACH(script, storms) {
         struct command c = start(*script);
         struct tree_report report;
         uint64_t began;

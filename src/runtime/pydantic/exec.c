@@ -9,9 +9,11 @@
 #include "runtime/python/answer.h"
 
 #define DEFAULT_TIMEOUT_S 300
-#define TIMED_OUT_CODE    124  /* as timeout(1) reports it, and as the client expects it elsewhere */
-#define NOT_RUN_CODE      126
-#define DRAIN_MS          2000 /* for output after the shell's end; a server left in the background does not hold the call */
+/* As timeout(1) reports it, and as the client expects it elsewhere */
+#define TIMED_OUT_CODE 124
+#define NOT_RUN_CODE   126
+/* For output after the shell's end; a server left in the background does not hold the call */
+#define DRAIN_MS 2000
 
 struct shell {
     struct http_exchange *x; /* NULL once the client is gone */
@@ -47,7 +49,8 @@ static void on_ended(void *ctx, struct exec_result *r)
     int64_t code = r->signal ? 128 + r->signal : r->code;
     struct err e;
 
-    log_info("exec.exit", KV("request", s->request), KV("code", code), KV("timed_out", r->is_timed_out), KV("ms", r->ran_ms));
+    log_info("exec.exit", KV("request", s->request), KV("code", code),
+             KV("timed_out", r->is_timed_out), KV("ms", r->ran_ms));
     if (s->x && r->fail.step) {
         const struct spawn_spec none = { .argv = (char *[]){ (char *)"/bin/sh", NULL } };
 
@@ -101,7 +104,8 @@ static void handle(struct runtime *rt, struct http_exchange *x, struct json_doc 
     struct span command;
     uint64_t seconds;
 
-    if (pydantic_want_str(x, doc, "command", &command) && pydantic_want_u64(x, doc, "timeout_seconds", DEFAULT_TIMEOUT_S, &seconds)) {
+    if (pydantic_want_str(x, doc, "command", &command) &&
+        pydantic_want_u64(x, doc, "timeout_seconds", DEFAULT_TIMEOUT_S, &seconds)) {
         if (span_find(command, '\0') != SIZE_MAX)
             python_detail(x, 422, "'command' holds a NUL character");
         else

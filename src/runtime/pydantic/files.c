@@ -45,7 +45,8 @@ static int open_root(struct job *j, struct path_root *root)
     return path_root_open(root, runtime_root(&j->rt->opt, CONTRACT_PYDANTIC), &j->err);
 }
 
-static struct file_job *file_job_new(struct json_doc *doc, void (*run)(struct job *), void (*answer)(struct job *))
+static struct file_job *file_job_new(struct json_doc *doc, void (*run)(struct job *),
+                                     void (*answer)(struct job *))
 {
     struct file_job *f = NEW(struct file_job);
 
@@ -75,7 +76,8 @@ static void read_run(struct job *j)
     struct file_read file = FILE_READ_NONE;
     struct file_job *f = of(j);
 
-    if (open_root(j, &root) == 0 && file_read_open(&file, &root, PATH_PYDANTIC, f->path, &j->err) == 0) {
+    if (open_root(j, &root) == 0 &&
+        file_read_open(&file, &root, PATH_PYDANTIC, f->path, &j->err) == 0) {
         if (file.is_dir)
             (void)err_errno(&j->err, EISDIR, "cannot read '%.*s'", SPAN_ARG(f->path));
         else
@@ -92,7 +94,8 @@ static void handle_read(struct runtime *rt, struct http_exchange *x, struct json
 {
     struct file_job *f = file_job_new(doc, read_run, answer_made);
 
-    if (pydantic_want_str(x, doc, "path", &f->path) && pydantic_want_u64(x, doc, "offset", 0, &f->offset) &&
+    if (pydantic_want_str(x, doc, "path", &f->path) &&
+        pydantic_want_u64(x, doc, "offset", 0, &f->offset) &&
         pydantic_want_u64(x, doc, "limit", DEFAULT_LINES, &f->limit))
         job_start(&f->job, rt, x);
     else
@@ -118,7 +121,8 @@ static void write_run(struct job *j)
         (void)err_wrap(e, "'content_b64'");
         return;
     }
-    if (open_root(j, &root) == 0 && file_write_begin(&w, &root, f->path, &file_write_pydantic, e) == 0 &&
+    if (open_root(j, &root) == 0 &&
+        file_write_begin(&w, &root, f->path, &file_write_pydantic, e) == 0 &&
         file_write_add(&w, buf_span(&bytes), e) == 0 && file_write_commit(&w, e) == 0)
         f->count = bytes.n;
     json_out_init(&f->out, &f->body, 0);
@@ -133,7 +137,8 @@ static void handle_write(struct runtime *rt, struct http_exchange *x, struct jso
 {
     struct file_job *f = file_job_new(doc, write_run, answer_made);
 
-    if (pydantic_want_str(x, doc, "path", &f->path) && pydantic_want_str(x, doc, "content_b64", &f->text))
+    if (pydantic_want_str(x, doc, "path", &f->path) &&
+        pydantic_want_str(x, doc, "content_b64", &f->text))
         job_start(&f->job, rt, x);
     else
         file_job_free(&f->job);
@@ -164,8 +169,10 @@ static void handle_edit(struct runtime *rt, struct http_exchange *x, struct json
 {
     struct file_job *f = file_job_new(doc, edit_run, answer_made);
 
-    if (pydantic_want_str(x, doc, "path", &f->path) && pydantic_want_str(x, doc, "old_string", &f->text) &&
-        pydantic_want_str(x, doc, "new_string", &f->replacement) && pydantic_want_bool(x, doc, "replace_all", false, &f->replace_all))
+    if (pydantic_want_str(x, doc, "path", &f->path) &&
+        pydantic_want_str(x, doc, "old_string", &f->text) &&
+        pydantic_want_str(x, doc, "new_string", &f->replacement) &&
+        pydantic_want_bool(x, doc, "replace_all", false, &f->replace_all))
         job_start(&f->job, rt, x);
     else
         file_job_free(&f->job);
@@ -203,7 +210,8 @@ static void ls_run(struct job *j)
 
     json_out_init(&f->out, &f->body, 0);
     json_out_array_begin(&f->out);
-    if (open_root(j, &root) == 0 && file_read_open(&dir, &root, PATH_PYDANTIC, f->path, &j->err) == 0) {
+    if (open_root(j, &root) == 0 &&
+        file_read_open(&dir, &root, PATH_PYDANTIC, f->path, &j->err) == 0) {
         l.root = root.configured;
         l.dir = dir.at.rel;
         if (dir.is_dir)

@@ -38,7 +38,8 @@ static void on_body(void *ctx, struct span body, const struct err *e)
     else if (json_parse(body, &limits, &doc, &bad) < 0)
         refuse(x, bad.code == ERR_LIMIT ? 413 : 400, "the body is not JSON: %s", bad.msg);
     else if (json_type(json_doc_root(doc)) != JSON_OBJECT)
-        refuse(x, 422, "the body must be a JSON object, not %s", json_type_name(json_doc_root(doc)));
+        refuse(x, 422, "the body must be a JSON object, not %s",
+               json_type_name(json_doc_root(doc)));
     else
         r->handle(r->rt, x, json_doc_ref(doc));
     json_doc_unref(doc);
@@ -50,7 +51,8 @@ static void on_gone(void *ctx)
     free(ctx);
 }
 
-void pydantic_request(struct runtime *rt, struct http_exchange *x, size_t max_bytes, pydantic_handle_fn handle)
+void pydantic_request(struct runtime *rt, struct http_exchange *x, size_t max_bytes,
+                      pydantic_handle_fn handle)
 {
     struct request *r = NEW(struct request);
 
@@ -59,19 +61,24 @@ void pydantic_request(struct runtime *rt, struct http_exchange *x, size_t max_by
     http_body_collect(x, max_bytes, on_body, r);
 }
 
-bool pydantic_want_str(struct http_exchange *x, const struct json_doc *doc, const char *name, struct span *ret)
+bool pydantic_want_str(struct http_exchange *x, const struct json_doc *doc, const char *name,
+                       struct span *ret)
 {
     const struct json *v = json_get(json_doc_root(doc), name);
 
     if (json_type(v) != JSON_STRING) {
-        refuse(x, 422, v ? "'%s' must be a string, not %s" : "'%s' is required: a string is missing, there is %s", name, json_type_name(v));
+        refuse(x, 422,
+               v ? "'%s' must be a string, not %s"
+                 : "'%s' is required: a string is missing, there is %s",
+               name, json_type_name(v));
         return false;
     }
     *ret = json_str(v);
     return true;
 }
 
-bool pydantic_want_u64(struct http_exchange *x, const struct json_doc *doc, const char *name, uint64_t otherwise, uint64_t *ret)
+bool pydantic_want_u64(struct http_exchange *x, const struct json_doc *doc, const char *name,
+                       uint64_t otherwise, uint64_t *ret)
 {
     const struct json *v = json_get(json_doc_root(doc), name);
 
@@ -82,7 +89,8 @@ bool pydantic_want_u64(struct http_exchange *x, const struct json_doc *doc, cons
     return false;
 }
 
-bool pydantic_want_bool(struct http_exchange *x, const struct json_doc *doc, const char *name, bool otherwise, bool *ret)
+bool pydantic_want_bool(struct http_exchange *x, const struct json_doc *doc, const char *name,
+                        bool otherwise, bool *ret)
 {
     const struct json *v = json_get(json_doc_root(doc), name);
 

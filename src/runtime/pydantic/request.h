@@ -10,15 +10,20 @@
 #include "runtime/runtime.h"
 
 /* Takes doc. */
-typedef void (*pydantic_handle_fn)(struct runtime *rt, struct http_exchange *x, struct json_doc *doc);
+typedef void (*pydantic_handle_fn)(struct runtime *rt, struct http_exchange *x,
+                                   struct json_doc *doc);
 
-void pydantic_request(struct runtime *rt, struct http_exchange *x, size_t max_bytes, pydantic_handle_fn handle);
+void pydantic_request(struct runtime *rt, struct http_exchange *x, size_t max_bytes,
+                      pydantic_handle_fn handle);
 
 /* Members. False: it is missing or of another type, and the exchange was answered. */
-bool pydantic_want_str(struct http_exchange *x, const struct json_doc *doc, const char *name, struct span *ret);
+bool pydantic_want_str(struct http_exchange *x, const struct json_doc *doc, const char *name,
+                       struct span *ret);
 /* With a default for absent and null. */
-bool pydantic_want_u64(struct http_exchange *x, const struct json_doc *doc, const char *name, uint64_t otherwise, uint64_t *ret);
-bool pydantic_want_bool(struct http_exchange *x, const struct json_doc *doc, const char *name, bool otherwise, bool *ret);
+bool pydantic_want_u64(struct http_exchange *x, const struct json_doc *doc, const char *name,
+                       uint64_t otherwise, uint64_t *ret);
+bool pydantic_want_bool(struct http_exchange *x, const struct json_doc *doc, const char *name,
+                        bool otherwise, bool *ret);
 
 /* The answer to a failed file operation: 403, 404, 400, 413, 507 or 500 with the reason. */
 void pydantic_file_error(struct http_exchange *x, const struct err *e);

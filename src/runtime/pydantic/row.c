@@ -2,7 +2,8 @@
 
 #include "base/time.h"
 
-void pydantic_row(struct json_out *o, const char *root, const char *rel, const struct file_entry *entry)
+void pydantic_row(struct json_out *o, const char *root, const char *rel,
+                  const struct file_entry *entry)
 {
     OWN(buf_done) struct buf path = BUF_INIT(2 * PATH_REAL_MAX_BYTES);
     char text[TIME_TEXT_BYTES];

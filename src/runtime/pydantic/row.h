@@ -6,6 +6,7 @@
 #include "runtime/file_list.h"
 
 /* The path is the root as configured, a slash, and `rel`. */
-void pydantic_row(struct json_out *o, const char *root, const char *rel, const struct file_entry *entry);
+void pydantic_row(struct json_out *o, const char *root, const char *rel,
+                  const struct file_entry *entry);
 
 #endif

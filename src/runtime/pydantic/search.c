@@ -11,7 +11,8 @@
 #include "runtime/pydantic/row.h"
 #include "runtime/python/answer.h"
 
-#define SEARCH_MAX_MS 30000 /* one worker at most for so long; what was found by then is answered, and marked as cut */
+/* One worker at most for so long; what was found by then is answered, and marked as cut */
+#define SEARCH_MAX_MS 30000
 
 struct search {
     struct job job;
@@ -63,7 +64,8 @@ static struct search *search_new(struct json_doc *doc, void (*run)(struct job *)
 }
 
 /* An optional string; absent, null and empty are the same. */
-static bool want_text(struct http_exchange *x, struct json_doc *doc, const char *name, struct span *ret)
+static bool want_text(struct http_exchange *x, struct json_doc *doc, const char *name,
+                      struct span *ret)
 {
     const struct json *v = json_get(json_doc_root(doc), name);
 
@@ -82,7 +84,9 @@ static void glob_run(struct job *j)
         file_glob(&g, &root, s->path, s->pattern, time_mono_ms() + SEARCH_MAX_MS, &j->err) == 0) {
         s->is_cut = g.is_cut;
         for (size_t i = 0; i < g.n; i++) {
-            const struct file_entry entry = { .name = g.rows[i].name, .size = g.rows[i].size, .modified = g.rows[i].modified };
+            const struct file_entry entry = { .name = g.rows[i].name,
+                                              .size = g.rows[i].size,
+                                              .modified = g.rows[i].modified };
 
             pydantic_row(&s->out, root.configured, g.rows[i].rel, &entry);
         }
@@ -125,7 +129,9 @@ static void grep_run(struct job *j)
 {
     OWN(path_root_close) struct path_root root = PATH_ROOT_NONE;
     struct search *s = of(j);
-    const struct file_grep_how how = { s->path, s->pattern, s->glob, s->is_literal, s->ignore_case, time_mono_ms() + SEARCH_MAX_MS };
+    const struct file_grep_how how = {
+        s->path, s->pattern, s->glob, s->is_literal, s->ignore_case, time_mono_ms() + SEARCH_MAX_MS
+    };
 
     json_out_init(&s->out, &s->body, 0);
     json_out_array_begin(&s->out);
@@ -141,8 +147,10 @@ static void handle_grep(struct runtime *rt, struct http_exchange *x, struct json
     struct search *s = search_new(doc, grep_run);
 
     s->path = SPAN("/");
-    if (pydantic_want_str(x, doc, "pattern", &s->pattern) && want_text(x, doc, "path", &s->path) && want_text(x, doc, "glob", &s->glob) &&
-        pydantic_want_bool(x, doc, "literal", false, &s->is_literal) && pydantic_want_bool(x, doc, "ignore_case", false, &s->ignore_case))
+    if (pydantic_want_str(x, doc, "pattern", &s->pattern) && want_text(x, doc, "path", &s->path) &&
+        want_text(x, doc, "glob", &s->glob) &&
+        pydantic_want_bool(x, doc, "literal", false, &s->is_literal) &&
+        pydantic_want_bool(x, doc, "ignore_case", false, &s->ignore_case))
         job_start(&s->job, rt, x);
     else
         search_free(&s->job);

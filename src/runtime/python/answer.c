@@ -16,7 +16,8 @@ void python_json(struct http_exchange *x, int status, struct json_out *o, struct
         return;
     }
     log_warn("answer.too-large", KV("request", http_id(x)), KV("err", &e));
-    http_answer(x, 500, "application/json", SPAN("{\"message\":\"the answer is larger than this server sends\"}"));
+    http_answer(x, 500, "application/json",
+                SPAN("{\"message\":\"the answer is larger than this server sends\"}"));
 }
 
 static void one_member(struct http_exchange *x, int status, const char *name, struct span text)

@@ -10,8 +10,10 @@
 #include "runtime/python/answer.h"
 #include "runtime/split.h"
 
-#define REASON_MAX_BYTES (8 * 1024 * 1024) /* of a failure's text: the command stands in it, quoted */
-#define TIMED_OUT_CODE   124               /* with a limit of the client's own, as its SDK reports it elsewhere */
+/* Of a failure's text: the command stands in it, quoted */
+#define REASON_MAX_BYTES (8 * 1024 * 1024)
+/* With a limit of the client's own, as its SDK reports it elsewhere */
+#define TIMED_OUT_CODE 124
 
 struct execute {
     struct runtime *rt;
@@ -30,17 +32,20 @@ static void execute_free(struct execute *c)
 
 /* ---- what is wrong with a request ---- */
 
-static void answer_invalid(struct http_exchange *x, const char *type, const char *loc, const char *msg, const struct json *input)
+static void answer_invalid(struct http_exchange *x, const char *type, const char *loc,
+                           const char *msg, const struct json *input)
 {
     OWN(buf_done) struct buf text = BUF_INIT(RUNTIME_ANSWER_MAX_BYTES);
     struct err e;
 
     if (!input || json_write(input, &text, &e) < 0)
         (void)buf_add(&text, SPAN("null"), &e);
-    python_invalid(x, &(struct python_invalid){ .type = type, .loc = loc, .msg = msg, .input = buf_span(&text) });
+    python_invalid(x, &(struct python_invalid){
+                          .type = type, .loc = loc, .msg = msg, .input = buf_span(&text) });
 }
 
-static void answer_bad_json(struct http_exchange *x, const struct json_error *where, const struct err *e)
+static void answer_bad_json(struct http_exchange *x, const struct json_error *where,
+                            const struct err *e)
 {
     char offset[32];
 
@@ -66,7 +71,8 @@ static bool is_json_type(struct span type)
     struct span media = span_trim(span_slice(type, 0, span_find(type, ';')));
 
     return span_is_nocase(media, "application/json") ||
-           (media.n > 17 && span_is_nocase(span_slice(media, 0, 12), "application/") && span_is_nocase(span_skip(media, media.n - 5), "+json"));
+           (media.n > 17 && span_is_nocase(span_slice(media, 0, 12), "application/") &&
+            span_is_nocase(span_skip(media, media.n - 5), "+json"));
 }
 
 /* A body that does not say it is JSON is taken as a text, and a text is no object. */
@@ -79,9 +85,11 @@ static void answer_not_json(struct http_exchange *x, struct span body)
     json_out_init(&o, &input, 0);
     json_out_str(&o, body);
     (void)json_out_end(&o, &e);
-    python_invalid(x, &(struct python_invalid){ .type = "model_attributes_type",
-                                                .msg = "Input should be a valid dictionary or object to extract fields from",
-                                                .input = buf_span(&input) });
+    python_invalid(x,
+                   &(struct python_invalid){
+                       .type = "model_attributes_type",
+                       .msg = "Input should be a valid dictionary or object to extract fields from",
+                       .input = buf_span(&input) });
 }
 
 /* ---- the answer ---- */
@@ -138,13 +146,15 @@ static void send_failure(struct http_exchange *x, struct span reason, int code, 
 
     (void)buf_add(&text, SPAN("Failed to execute command: "), &e);
     (void)buf_add(&text, reason, &e);
-    send_reply(x, &(struct reply){ .err = buf_span(&text), .code = code, .is_timed_out = is_timed_out });
+    send_reply(
+        x, &(struct reply){ .err = buf_span(&text), .code = code, .is_timed_out = is_timed_out });
 }
 
 static void answer_spawn_failure(struct execute *c, struct spawn_fail fail)
 {
     OWN(buf_done) struct buf text = BUF_INIT(REASON_MAX_BYTES);
-    const char *subject = fail.step == SPAWN_STEP_CHDIR ? runtime_root(&c->rt->opt, CONTRACT_PYTHON) : c->words.argv[0];
+    const char *subject = fail.step == SPAWN_STEP_CHDIR ? runtime_root(&c->rt->opt, CONTRACT_PYTHON)
+                                                        : c->words.argv[0];
     struct err e;
 
     /* The reference's runtime finds no program under the empty name: permission denied, not "no such file". */
@@ -172,11 +182,11 @@ static void answer_output(struct execute *c, struct exec_result *r)
     decode(buf_span(&r->err), &err);
     err.max += 256;
     if (r->is_out_cut)
-        (void)buf_addf(&err, &e, "\n[silica: stdout is cut: %llu of %llu bytes kept]\n", (unsigned long long)r->out.n,
-                       (unsigned long long)r->out_bytes);
+        (void)buf_addf(&err, &e, "\n[silica: stdout is cut: %llu of %llu bytes kept]\n",
+                       (unsigned long long)r->out.n, (unsigned long long)r->out_bytes);
     if (r->is_err_cut)
-        (void)buf_addf(&err, &e, "\n[silica: stderr is cut: %llu of %llu bytes kept]\n", (unsigned long long)r->err.n,
-                       (unsigned long long)r->err_bytes);
+        (void)buf_addf(&err, &e, "\n[silica: stderr is cut: %llu of %llu bytes kept]\n",
+                       (unsigned long long)r->err.n, (unsigned long long)r->err_bytes);
     send_reply(c->x, &(struct reply){ .out = buf_span(&out),
                                       .err = buf_span(&err),
                                       .code = r->signal ? -r->signal : r->code,
@@ -187,8 +197,9 @@ static void on_ended(void *ctx, struct exec_result *r)
 {
     struct execute *c = ctx;
 
-    log_info("execute.exit", KV("request", c->request), KV("program", c->words.argv[0]), KV("code", r->signal ? -r->signal : r->code),
-             KV("timed_out", r->is_timed_out), KV("ms", r->ran_ms));
+    log_info("execute.exit", KV("request", c->request), KV("program", c->words.argv[0]),
+             KV("code", r->signal ? -r->signal : r->code), KV("timed_out", r->is_timed_out),
+             KV("ms", r->ran_ms));
     if (!c->x)
         ;
     else if (r->fail.step)
@@ -236,7 +247,8 @@ static void run(struct execute *c)
 
 static void with_command(struct execute *c, const struct json *request)
 {
-    const struct json *command = json_get(request, "command"), *limit = json_get(request, "timeout_seconds");
+    const struct json *command = json_get(request, "command"),
+                      *limit = json_get(request, "timeout_seconds");
     double seconds;
     struct err e;
 
@@ -268,7 +280,11 @@ static void on_body(void *ctx, struct span body, const struct err *e)
     struct err bad;
 
     if (e) {
-        python_detail(c->x, e->code == ERR_LIMIT ? 413 : e->code == ERR_TIMEOUT ? 408 : 400, e->msg);
+        python_detail(c->x,
+                      e->code == ERR_LIMIT     ? 413
+                      : e->code == ERR_TIMEOUT ? 408
+                                               : 400,
+                      e->msg);
     } else if (body.n == 0) {
         answer_invalid(c->x, "missing", NULL, "Field required", NULL);
     } else if (!is_json_type(http_field(c->x, "content-type"))) {
@@ -278,7 +294,8 @@ static void on_body(void *ctx, struct span body, const struct err *e)
     } else if (root = json_doc_root(doc), json_is_null(root)) {
         answer_invalid(c->x, "missing", NULL, "Field required", NULL);
     } else if (json_type(root) != JSON_OBJECT) {
-        answer_invalid(c->x, "model_attributes_type", NULL, "Input should be a valid dictionary or object to extract fields from", root);
+        answer_invalid(c->x, "model_attributes_type", NULL,
+                       "Input should be a valid dictionary or object to extract fields from", root);
     } else {
         with_command(c, root);
         return;

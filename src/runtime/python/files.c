@@ -74,7 +74,8 @@ static bool is_url_safe(struct span s)
     for (size_t i = 0; i < s.n; i++) {
         uint8_t c = s.p[i];
 
-        if (!((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c && strchr("_.-~/", c))))
+        if (!((c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+              (c && strchr("_.-~/", c))))
             return false;
     }
     return true;
@@ -86,11 +87,13 @@ static void add_disposition(struct http_exchange *x, struct span path)
     struct err e;
 
     if (is_url_safe(path)) {
-        http_answer_fieldf(x, "content-disposition", "attachment; filename=\"%.*s\"", SPAN_ARG(path));
+        http_answer_fieldf(x, "content-disposition", "attachment; filename=\"%.*s\"",
+                           SPAN_ARG(path));
         return;
     }
     (void)str_percent_encode(path, "", &coded, &e);
-    http_answer_fieldf(x, "content-disposition", "attachment; filename*=utf-8''%s", buf_cstr(&coded));
+    http_answer_fieldf(x, "content-disposition", "attachment; filename*=utf-8''%s",
+                       buf_cstr(&coded));
 }
 
 static void download_answer(struct job *j)
@@ -146,7 +149,9 @@ static void list_run(struct job *j)
     OWN(path_root_close) struct path_root root = PATH_ROOT_NONE;
     struct file_job *f = of(j);
 
-    if (open_root(j, &root) < 0 || file_read_open(&f->file, &root, PATH_PYTHON, buf_span(&f->path), &j->err) < 0 || !f->file.is_dir)
+    if (open_root(j, &root) < 0 ||
+        file_read_open(&f->file, &root, PATH_PYTHON, buf_span(&f->path), &j->err) < 0 ||
+        !f->file.is_dir)
         return;
     json_out_init(&f->out, &f->body, 0);
     json_out_array_begin(&f->out);
@@ -192,7 +197,8 @@ static void exists_run(struct job *j)
     OWN(path_at_done) struct path_at at = PATH_AT_NONE;
     struct file_job *f = of(j);
 
-    if (open_root(j, &root) == 0 && path_resolve(&root, PATH_PYTHON, buf_span(&f->path), 0, &at, &j->err) == 0)
+    if (open_root(j, &root) == 0 &&
+        path_resolve(&root, PATH_PYTHON, buf_span(&f->path), 0, &at, &j->err) == 0)
         f->exists = at.exists;
 }
 

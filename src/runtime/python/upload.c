@@ -18,8 +18,8 @@ struct upload {
     struct multipart form;
     struct store *store;
     enum form_part part;
-    struct buf name;   /* the filename as sent */
-    struct buf text;   /* a field "file" that is no file: part of the complaint */
+    struct buf name; /* the filename as sent */
+    struct buf text; /* a field "file" that is no file: part of the complaint */
     bool has_file, has_text, is_body_over, is_store_done;
     uint64_t field_bytes, sunk;
     const char *complaint; /* a 400 from the form itself */
@@ -59,16 +59,19 @@ static void answer_not_a_file(struct upload *u)
     json_out_init(&o, &input, 0);
     json_out_str(&o, buf_span(&u->text));
     (void)json_out_end(&o, &e);
-    python_invalid(u->x, &(struct python_invalid){ .type = "value_error",
-                                                   .loc = "file",
-                                                   .msg = "Value error, Expected UploadFile, received: <class 'str'>",
-                                                   .input = buf_span(&input),
-                                                   .ctx_error = "{}" });
+    python_invalid(u->x, &(struct python_invalid){
+                             .type = "value_error",
+                             .loc = "file",
+                             .msg = "Value error, Expected UploadFile, received: <class 'str'>",
+                             .input = buf_span(&input),
+                             .ctx_error = "{}" });
 }
 
 static void answer_missing(struct http_exchange *x)
 {
-    python_invalid(x, &(struct python_invalid){ .type = "missing", .loc = "file", .msg = "Field required", .input = SPAN("null") });
+    python_invalid(
+        x, &(struct python_invalid){
+               .type = "missing", .loc = "file", .msg = "Field required", .input = SPAN("null") });
 }
 
 static void answer_store(struct upload *u)
@@ -155,7 +158,8 @@ static void on_data(void *ctx, struct span bytes)
 {
     struct upload *u = ctx;
 
-    if (u->complaint || u->is_store_done) { /* the answer is known, but a client that still sends would not see it */
+    /* The answer is known, but a client that still sends would not see it. */
+    if (u->complaint || u->is_store_done) {
         u->sunk += bytes.n;
         if (u->sunk > STORE_SINK_MAX_BYTES)
             answer(u);

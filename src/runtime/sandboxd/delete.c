@@ -38,13 +38,11 @@ static bool read_bool(struct span text, bool *ret)
     static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True" };
     static const char *const no[] = { "", "0", "f", "F", "FALSE", "false", "False" };
 
-    EACH(word, yes)
-    {
+    EACH(word, yes) {
         if (span_is(text, *word))
             return *ret = true;
     }
-    EACH(word, no)
-    {
+    EACH(word, no) {
         if (span_is(text, *word)) {
             *ret = false;
             return true;

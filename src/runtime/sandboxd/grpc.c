@@ -35,8 +35,7 @@ void sandboxd_grpc(struct runtime *rt, struct http_exchange *x)
         grpc_refuse(x, GRPC_UNIMPLEMENTED, text);
         return;
     }
-    EACH(m, methods)
-    {
+    EACH(m, methods) {
         if (!span_is(service, m->service))
             continue;
         has_service = true;

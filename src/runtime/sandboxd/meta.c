@@ -33,8 +33,7 @@ static bool is_shown(const char *entry, const char *prefix, struct span *ret_nam
     *ret_name = span_of(entry, (size_t)(equals - entry));
     if (ret_name->n < strlen(prefix)) /* the prefix reached behind the name */
         return false;
-    EACH(word, secrets)
-    {
+    EACH(word, secrets) {
         if (has_word(*ret_name, *word))
             return false;
     }

@@ -1,7 +1,7 @@
 #include "runtime/sandboxd/registry.h"
 
-#define BUCKETS                                                                                    \
-    256 /* ids count up, so they spread evenly; a thousand processes are four to a bucket */
+/* Ids count up, so they spread evenly; a thousand processes are four to a bucket */
+#define BUCKETS 256
 
 static struct process *table[BUCKETS];
 static int32_t last_id;

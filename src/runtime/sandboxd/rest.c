@@ -84,8 +84,7 @@ void sandboxd_rest(struct runtime *rt, struct http_exchange *x)
         files(rt, x, SPAN_NONE);
         return;
     }
-    EACH(r, routes)
-    {
+    EACH(r, routes) {
         if (!span_is(path, r->path))
             continue;
         if (is_read(x))
