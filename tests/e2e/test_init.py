@@ -1,6 +1,7 @@
 """The duties of PID 1: orphans, signals, exit status; and a graceful stop."""
 
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -46,7 +47,7 @@ def test_orphans_are_reaped(start_runtime):
 
 def test_as_pid_1_of_a_namespace():
     """In a PID namespace of its own it is PID 1: everything ends with it, and it reaps what nobody waits for."""
-    script = (f"exec {binary()} --listen 127.0.0.1:0 --log-level off -- sh -c "
+    script = (f"exec {shlex.quote(binary())} --listen 127.0.0.1:0 --log-level off -- sh -c "
               "'for i in 1 2 3; do (setsid sleep 0.1 &) ; done; sleep 0.5; ps -e -o stat= | grep -c Z; exit 9'")
     done = subprocess.run(["unshare", "-rpf", "--mount-proc", "sh", "-c", script], capture_output=True, text=True, timeout=20)
     if "Operation not permitted" in done.stderr:

@@ -642,7 +642,7 @@ def test_100_continue(runtime):
 
 
 def test_put_onto_a_full_disk(runtime):
-    if not os.path.ismount("/dev/shm") or os.geteuid() != 0:
+    if os.geteuid() != 0:
         pytest.skip("needs root to mount a small file system")
     small = runtime.root / "small"
     small.mkdir()
