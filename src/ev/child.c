@@ -7,8 +7,9 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-#define BUCKETS   256  /* by pid; thousands of children at once still mean short lists */
-#define EARLY_MAX 32768 /* statuses kept for spawns under way: all pids of a usual system, as when a fork storm ends */
+#define BUCKETS 256 /* by pid; thousands of children at once still mean short lists */
+/* Statuses kept for spawns under way: all pids of a usual system, as when a fork storm ends */
+#define EARLY_MAX 32768
 
 /* A zombie whose pid nobody knew while a spawn was under way. */
 struct early {
@@ -109,7 +110,8 @@ static void set_default(struct ev_children *kids, int sig)
         (void)sigaddset(&kids->muted, sig);
 }
 
-int ev_children_open(struct ev_loop *loop, const int *signals, ev_signal_fn fn, void *ctx, struct ev_children **ret, struct err *e)
+int ev_children_open(struct ev_loop *loop, const int *signals, ev_signal_fn fn, void *ctx,
+                     struct ev_children **ret, struct err *e)
 {
     struct ev_children *kids = NEW(struct ev_children);
     sigset_t mask;
@@ -180,7 +182,8 @@ void ev_child_spawn_end(struct ev_children *kids, unsigned epoch)
 
     assert(kids->spawning[epoch & 1] > 0);
     kids->spawning[epoch & 1]--;
-    if (kids->spawning[before] == 0) { /* the older ones have ended: the next epoch takes their place */
+    if (kids->spawning[before] ==
+        0) { /* the older ones have ended: the next epoch takes their place */
         kids->epoch++;
         drop_early(kids);
     }

@@ -31,7 +31,8 @@ typedef void (*ev_signal_fn)(void *ctx, int signal_number);
 
 /* `signals` (0-terminated, or NULL) are reported to fn as well, but for those that whoever started us had ignored, as
  * nohup and a shell's & do: they stay without effect on us, while what we spawn has the default action for them. */
-int ev_children_open(struct ev_loop *loop, const int *signals, ev_signal_fn fn, void *ctx, struct ev_children **ret, struct err *e);
+int ev_children_open(struct ev_loop *loop, const int *signals, ev_signal_fn fn, void *ctx,
+                     struct ev_children **ret, struct err *e);
 void ev_children_close(struct ev_children *kids);
 
 /* A spawn on another thread may end, and be reaped here, before its pid is known: between begin and end the

@@ -92,8 +92,7 @@ static void test_failures_name_their_step(void **state)
     (void)state;
     make_file("plain", "echo hi\n", 0755);
     make_file("locked", "#!/bin/sh\n", 0644);
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         char *argv[] = { (char *)(uintptr_t)r->program, NULL };
         struct spawn_spec s = SPAWN_SPEC_INIT;
         struct spawn_fail fail = { 0 };
@@ -216,9 +215,9 @@ static void test_signals_are_as_after_login(void **state)
 
     (void)state;
     EACH(sig, ignore)
-    assert_int_equal(sigaction(*sig, &ignored, &old[*sig]), 0);
+        assert_int_equal(sigaction(*sig, &ignored, &old[*sig]), 0);
     EACH(sig, catch)
-    assert_int_equal(sigaction(*sig, &caught, &old[*sig]), 0);
+        assert_int_equal(sigaction(*sig, &caught, &old[*sig]), 0);
     sigemptyset(&block);
     sigaddset(&block, SIGCHLD);
     sigaddset(&block, SIGINT);
@@ -232,9 +231,9 @@ static void test_signals_are_as_after_login(void **state)
     assert_int_equal(sigismember(&block, SIGTERM), 0);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     EACH(sig, ignore)
-    (void)sigaction(*sig, &old[*sig], NULL);
+        (void)sigaction(*sig, &old[*sig], NULL);
     EACH(sig, catch)
-    (void)sigaction(*sig, &old[*sig], NULL);
+        (void)sigaction(*sig, &old[*sig], NULL);
 }
 
 static void test_orphans_stay_below_a_subreaper(void **state)
@@ -308,9 +307,8 @@ static void test_threads_spawn_side_by_side(void **state)
 
     (void)state;
     EACH(t, threads)
-    assert_int_equal(pthread_create(t, NULL, spawn_many, NULL), 0);
-    EACH(t, threads)
-    {
+        assert_int_equal(pthread_create(t, NULL, spawn_many, NULL), 0);
+    EACH(t, threads) {
         void *bad = NULL;
 
         assert_int_equal(pthread_join(*t, &bad), 0);
@@ -330,8 +328,7 @@ static int remove_dir(void **state)
     char path[128];
 
     (void)state;
-    EACH(name, names)
-    {
+    EACH(name, names) {
         (void)snprintf(path, sizeof path, "%s/%s", tmp_dir, *name);
         (void)unlink(path);
     }

@@ -197,8 +197,7 @@ static void test_calls_table(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         for (size_t step = 1; step < 100; step += 98) {
             static struct stage s;
             struct reply *reply;
@@ -244,8 +243,7 @@ static void test_bad_calls(void **state)
     };
 
     (void)state;
-    EACH(r, rows)
-    {
+    EACH(r, rows) {
         static struct stage s;
         struct reply *reply;
         OWN(buf_done) struct buf text = BUF_INIT(4096);
@@ -322,8 +320,7 @@ static void test_a_cancelled_call_is_told_once(void **state)
     struct reply *r;
 
     (void)state;
-    EACH(path, paths)
-    {
+    EACH(path, paths) {
         up(&s, NULL);
         r = call(&s, *path, "", SPAN("\0\0\0\0\1a"), true);
         assert_true(desk_wait(&s.d, has_log, "a,"));
