@@ -4,6 +4,7 @@ import http.client
 import os
 import socket
 import threading
+import time
 
 import pytest
 import requests
@@ -83,6 +84,18 @@ def test_uploads_cannot_leave(runtime, name):
     answer = requests.post(runtime.url + "/upload", data=body, headers={"Content-Type": "multipart/form-data; boundary=b"})
     assert (answer.status_code, answer.json()) == (403, DENIED)
     assert not (runtime.root.parent / "evil").exists()
+
+
+def test_a_refused_upload_in_two_pieces(runtime):
+    """The refusal is known before the form has ended; the answer is still the refusal."""
+    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="../evil"\r\n\r\nx\r\n--b--\r\n'
+    with raw.connect(runtime) as s:
+        s.sendall(b"POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+                  b"Content-Length: %d\r\n\r\n" % len(body) + body[:-8])
+        time.sleep(0.3)
+        s.sendall(body[-8:])
+        code, _, answer = raw.read_answer(s)
+    assert (code, answer) == (403, b'{"message":"Access denied"}')
 
 
 def test_paths_that_come_back_in_are_allowed(runtime):

@@ -201,7 +201,8 @@ static void on_end(void *ctx, const struct err *e)
         close_upload(u);
         return;
     }
-    if (!u->complaint && multipart_finish(&u->form, &cut) < 0)
+    /* A file that failed early ended the reading of the form: it is not the form's fault. */
+    if (!u->complaint && !u->is_store_done && multipart_finish(&u->form, &cut) < 0)
         u->complaint = "There was an error parsing the body";
     if (u->complaint || !u->has_file || u->is_store_done)
         answer(u);
