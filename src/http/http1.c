@@ -4,8 +4,9 @@
 #include "http/http1_head.h"
 #include "http/limits.h"
 
-/* Reserved at a message's first byte: most heads need no second allocation */
-#define FIRST_BYTES 1024
+/* Reserved at a message's first byte: most heads need no second allocation. A buf of 1023 bytes is a block of 1024, the
+ * largest that the allocator hands out from its fast bins. */
+#define FIRST_BYTES 1023
 #define KEEP_BYTES  (8 * 1024) /* a larger head buffer is given back behind its message */
 
 const struct http1_limits http1_limits_default = {
