@@ -5,6 +5,7 @@ import contextlib
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
@@ -75,14 +76,21 @@ def grpc_answers(port, body):
 
 
 @contextlib.contextmanager
-def background(argv):
-    """A generator that runs beside a measurement and is ended, by its pid, with it."""
-    child = subprocess.Popen([str(a) for a in argv], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def background(argv, served=None):
+    """A generator that runs beside a measurement and is ended, by its pid, with it. wrk sums up when interrupted:
+    the number of its calls that were answered then goes into the list `served`."""
+    child = subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield child
     finally:
-        child.terminate()
-        child.wait()
+        child.send_signal(signal.SIGINT)
+        try:
+            out = child.communicate(timeout=5)[0]
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out = child.communicate()[0]
+        if served is not None and out.strip().endswith("}"):
+            served.append(json.loads(out.strip().splitlines()[-1])["requests"])
 
 
 def sleepers(port, count, is_grpc, directory):
@@ -97,11 +105,11 @@ def sleepers(port, count, is_grpc, directory):
     return background(["h2load", "-t1", f"-c{count}", "-n", count, "-m1", "-d", body, *extra])
 
 
-def busy(port, clients, is_grpc, directory):
+def busy(port, clients, is_grpc, directory, served=None):
     """clients executing /bin/true without pause, for as long as the block lasts."""
     if not is_grpc:
         return background(["wrk", "-t1", f"-c{clients}", "-d120s", "--timeout", "60s", "-s", HERE / "execute.lua",
-                           f"http://127.0.0.1:{port}/execute"])
+                           f"http://127.0.0.1:{port}/execute"], served)
     body = pathlib.Path(directory) / "true"
     body.write_bytes(execute_frame("/bin/true"))
     return background(["h2load", "-t1", f"-c{clients}", "-m1", "-D", "120", "-d", body, "-H",
