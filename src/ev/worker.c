@@ -14,7 +14,7 @@ struct ev_pool {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t more, gone;
     struct ev_work *head, *tail;
-    unsigned threads, idle;
+    unsigned threads, idle, queued;
     bool is_closing;
 };
 
@@ -44,6 +44,7 @@ static struct ev_work *next_work(struct ev_pool *pool)
     if (!work)
         return NULL;
     pool->head = work->next;
+    pool->queued--;
     if (!pool->head)
         pool->tail = NULL;
     return work;
@@ -110,9 +111,19 @@ static int start_thread(struct ev_pool *pool)
     return r;
 }
 
+/* True when somebody will come to the work: a thread that waits, one that was started now, or one that is busy. The
+ * lock is held. */
+static bool find_thread(struct ev_pool *pool, bool *ret_wakes)
+{
+    *ret_wakes = pool->idle > 0;
+    if (pool->queued > pool->idle && pool->threads < pool->max_threads && start_thread(pool) == 0)
+        pool->threads++;
+    return pool->threads > 0;
+}
+
 void ev_pool_submit(struct ev_pool *pool, struct ev_work *work, ev_fn run, ev_fn done, void *ctx)
 {
-    bool has_thread = true;
+    bool has_thread, wakes;
 
     *work = (struct ev_work){ .run = run, .done = done, .ctx = ctx, .pool = pool };
     pool->load++;
@@ -122,23 +133,19 @@ void ev_pool_submit(struct ev_pool *pool, struct ev_work *work, ev_fn run, ev_fn
     else
         pool->head = work;
     pool->tail = work;
-    if (pool->idle == 0 && pool->threads < pool->max_threads) {
-        if (start_thread(pool) == 0)
-            pool->threads++;
-        else
-            has_thread =
-                pool->threads > 0; /* no more threads to be had: those that run will come to it */
-    } else {
-        (void)pthread_cond_signal(&pool->more);
-    }
-    if (!has_thread) { /* none at all: the loop does the work itself rather than lose it */
+    pool->queued++;
+    has_thread = find_thread(pool, &wakes);
+    if (!has_thread) { /* none to be had: the loop does the work itself rather than lose it */
         pool->head = pool->tail = NULL;
-        (void)pthread_mutex_unlock(&pool->lock);
-        work->run(work->ctx);
-        ev_post(pool->loop, &work->done_task, finish, work);
-        return;
+        pool->queued = 0;
     }
     (void)pthread_mutex_unlock(&pool->lock);
+    if (has_thread && wakes)
+        (void)pthread_cond_signal(&pool->more); /* outside the lock, which the woken thread wants first thing */
+    if (has_thread)
+        return;
+    work->run(work->ctx);
+    ev_post(pool->loop, &work->done_task, finish, work);
 }
 
 size_t ev_pool_load(const struct ev_pool *pool)
