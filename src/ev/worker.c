@@ -141,7 +141,8 @@ void ev_pool_submit(struct ev_pool *pool, struct ev_work *work, ev_fn run, ev_fn
     }
     (void)pthread_mutex_unlock(&pool->lock);
     if (has_thread && wakes)
-        (void)pthread_cond_signal(&pool->more); /* outside the lock, which the woken thread wants first thing */
+        (void)pthread_cond_signal(
+            &pool->more); /* outside the lock, which the woken thread wants first thing */
     if (has_thread)
         return;
     work->run(work->ctx);

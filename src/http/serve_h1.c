@@ -10,7 +10,8 @@
 #include "base/log.h"
 
 #define DISCARD_MAX_BYTES (64 * 1024) /* of a body nobody reads; more is not worth the connection */
-#define HEAD_GUESS_BYTES  511         /* of an answer: one allocation for nearly all, with its terminator a round one */
+/* Of an answer: one allocation for nearly all, with its terminator a round one */
+#define HEAD_GUESS_BYTES 511
 
 static const struct http_carrier_ops h1_ops;
 static void feed(struct http_conn *hc, struct span in);

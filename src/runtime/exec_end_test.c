@@ -134,7 +134,8 @@ static void test_more_than_fit_wait_in_order(void **state)
     exec_cancel(runs[COUNT - 1].x);
     turn_loop();
     for (int i = 0; i < COUNT - 1; i++) {
-        assert_in_range(runs[i].order - first + 4, i, i + 8); /* in order, give or take who ran beside it */
+        assert_in_range(runs[i].order - first + 4, i,
+                        i + 8); /* in order, give or take who ran beside it */
         assert_int_equal(runs[i].r.code, 0);
     }
     assert_true(runs[COUNT - 1].r.is_canceled && runs[COUNT - 1].started == 0);

@@ -155,7 +155,8 @@ static int open_all(void **state)
 
     (void)state;
     EACH(sig, sent)
-    (void)signal(*sig, SIG_DFL); /* nohup and a shell's & ignore them, and commands inherit that */
+        (void)signal(*sig,
+                     SIG_DFL); /* nohup and a shell's & ignore them, and commands inherit that */
     if (ev_loop_new(&loop, &e) < 0 || ev_children_open(loop, NULL, NULL, NULL, &children, &e) < 0)
         return -1;
     return exec_pool_new(loop, children, &spec, &pool, &e);
