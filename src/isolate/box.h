@@ -1,0 +1,73 @@
+/* box: one sandbox as the engine sees it: a process tree behind namespaces, with silica-runtime as its PID 1.
+ *
+ *     spec (what the caller wants) -> plan (data: what will be done, plan.h) -> box (a process tree)
+ *
+ * Owns:     PID 1 (its pidfd), our end of its control socket, its cgroups. box_free kills what is left, reaps PID 1 and
+ *           removes the cgroups: nothing of a box outlives it.
+ * Used by:  src/sandbox, which speaks to PID 1; later the spawner.
+ * Threads:  box_start clones: call it from a process with one thread. The rest from the thread that started it.
+ * Blocking: box_start returns when PID 1 has been exec'ed, or with what the child said went wrong.
+ */
+#ifndef SILICA_ISOLATE_BOX_H
+#define SILICA_ISOLATE_BOX_H
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+struct box;
+
+/* A tree of the host seen inside. */
+struct box_bind {
+    const char *source; /* on the host */
+    const char *target; /* inside, absolute */
+    bool is_writable;
+};
+
+/* 0: no limit of ours. */
+struct box_limits {
+    uint64_t memory_bytes;
+    uint64_t pids;
+    uint64_t cpu_milli; /* 1000 is one processor */
+};
+
+struct box_spec {
+    const char *name;           /* for messages, and the host name inside */
+    const char *const *layers;  /* NULL-terminated; NULL: the host image (design.md, Images) */
+    const char *const *host_paths; /* NULL-terminated: more read-only trees of the host, at their own place; may be NULL */
+    const struct box_bind *binds;
+    size_t bind_count;
+    const char *const *env;     /* NULL-terminated NAME=value: the whole environment of PID 1 and of commands */
+    const char *cwd;            /* inside; NULL: the user's home */
+    uid_t uid;                  /* of commands, inside */
+    gid_t gid;
+    uint64_t root_bytes;        /* size of the writable root; 0: 1 GiB. It is memory */
+    bool is_read_only;          /* the root cannot be written; /tmp and the home still can */
+    struct box_limits limits;
+    bool is_best_effort;        /* a limit that cannot be enforced is a warning, not an error */
+    const char *const *runtime_args; /* NULL-terminated options for PID 1 besides --control-fd; may be NULL */
+    int runtime_fd;             /* the silica-runtime program, open for reading */
+};
+
+struct box_stats {
+    uint64_t memory_bytes, pids, cpu_us;
+    bool has_memory, has_pids, has_cpu; /* what this host can tell */
+};
+
+/* What holds on this host for this caller, in words, for --help, doctor and errors. */
+int box_start(const struct box_spec *spec, struct box **ret, struct err *e);
+pid_t box_pid(const struct box *b);   /* PID 1, as the host numbers it */
+int box_pidfd(const struct box *b);   /* readable when PID 1 has ended */
+/* A connected stream to PID 1, which serves HTTP and gRPC on it (section B of the runtime contract). Taken: the caller
+ * closes it. What comes back on it is hostile. */
+int box_take_control(struct box *b);
+/* A socket made inside the sandbox's network namespace, not connected; the caller connects it to 127.0.0.1:PORT. */
+int box_socket(struct box *b, int family, int type, int *ret_fd, struct err *e);
+int box_pause(struct box *b, struct err *e);
+int box_resume(struct box *b, struct err *e);
+int box_stats(struct box *b, struct box_stats *ret, struct err *e);
+/* Kills everything inside and waits for PID 1. *ret_status as waitpid gives it; may be NULL. */
+int box_kill(struct box *b, int *ret_status, struct err *e);
+void box_free(struct box *b);
+
+#endif
