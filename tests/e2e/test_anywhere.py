@@ -10,10 +10,12 @@ import sys
 import threading
 import time
 
+import grpc
 import pytest
 import requests
 
 from harness import proc
+from harness import process_pb as pb
 from harness.server import Silica, binary, wait_until
 
 pytestmark = pytest.mark.ours
@@ -150,6 +152,20 @@ def test_a_busybox_root(start, busybox):
     assert post(server, "/exec", command="echo a; cat; echo b >&2", timeout_seconds=5)["output"] == "a\nb\n"
     assert "c.txt" in str(post(server, "/grep", pattern="thr[e]+", path="/"))
     assert "deep/er/a.txt" in str(post(server, "/glob", pattern="**/*.txt", path="/"))
+
+
+def test_grpc_in_a_busybox_root(start, busybox):
+    """Commands stream; a terminal, which only /dev can give, is refused in words."""
+    server = start(busybox)
+    with grpc.insecure_channel(server.grpc_address) as channel:
+        stub = pb.Stub(channel)
+        done = stub.Execute(pb.execute("sh", "-c", "echo out; exit 4"), timeout=20)
+        assert (done.exit_code, done.stdout) == (4, b"out\n")
+        with pytest.raises(grpc.RpcError) as e:
+            list(stub.Start(pb.start("sh", pty=(80, 24)), timeout=20))
+        assert "No such file or directory" in e.value.details(), e.value
+        kinds = [m.WhichOneof("event") for m in stub.Start(pb.start("echo", "x"), timeout=20)]
+        assert kinds == ["init", "stdout", "exit"]
 
 
 def ends_at_its_deadline(server, command, marks):
