@@ -29,6 +29,8 @@
 #define DIAL_STAGGER_MS 250
 /* A unix listener whose queue is full cannot be waited for, only asked again */
 #define DIAL_UNIX_RETRY_MS 10
+/* The same of a client, which may be a laptop that sleeps: two minutes */
+#define NET_KEEPALIVE_S 60
 /* A peer that is gone without a word is known after a minute */
 #define DIAL_KEEPALIVE_S 15
 /* One server, one try; resolvers on a loaded node take a second */

@@ -38,7 +38,6 @@ static bool is_passing(int sys)
 static void on_acceptable(void *ctx, unsigned ready)
 {
     struct net_listener *l = ctx;
-    const int on = 1;
 
     (void)ready;
     for (int i = 0; i < NET_ACCEPTS_PER_TURN && l->fd >= 0; i++) { /* fn may close it */
@@ -56,10 +55,21 @@ static void on_acceptable(void *ctx, unsigned ready)
             ev_timer_start(l->loop, &l->pause, NET_ACCEPT_PAUSE_MS, resume, l);
             return;
         }
-        if (peer.sa.ss_family != AF_UNIX)
-            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         l->fn(l->ctx, fd, &peer);
     }
+}
+
+/* Connections have from birth what their listener has: nothing to set for each. Probes find a peer that is gone
+ * without a word, which nobody would notice while its request runs or its stream is silent. */
+static void set_tcp(int fd)
+{
+    static const int on = 1, idle_s = NET_KEEPALIVE_S, step_s = NET_KEEPALIVE_S / 4, probes = 4;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step_s, sizeof step_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
 int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx,
@@ -81,6 +91,8 @@ int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx,
         free(l);
         return -1;
     }
+    if (l->addr.sa.ss_family != AF_UNIX)
+        set_tcp(fd);
     ev_io_want(&l->io, EV_READ);
     *ret = l;
     return 0;

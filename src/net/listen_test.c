@@ -1,9 +1,13 @@
 #include "net/listen.h"
 
+#include "net/limits.h"
+
 #include "base/log.h"
 #include "ev/timer.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/resource.h>
@@ -91,6 +95,31 @@ static void test_port_zero_becomes_a_real_one_and_accepts(void **state)
     assert_true(fcntl(d.fds[0], F_GETFL) & O_NONBLOCK);
     assert_true(fcntl(d.fds[0], F_GETFD) & FD_CLOEXEC);
     assert_true(net_addr_is_loopback(&d.peer));
+    (void)close(fd);
+    close_door(&d);
+}
+
+static void assert_option(int fd, int level, int option, int want)
+{
+    int is = -1;
+    socklen_t n = sizeof is;
+
+    assert_int_equal(getsockopt(fd, level, option, &is, &n), 0);
+    assert_int_equal(is, want);
+}
+
+static void test_connections_have_what_their_listener_has(void **state)
+{
+    struct door d;
+    int fd;
+
+    (void)state;
+    open_door(&d, "127.0.0.1:0");
+    fd = knock(net_listener_addr(d.l));
+    wait_for(&d, 1, 5000);
+    assert_option(d.fds[0], IPPROTO_TCP, TCP_NODELAY, 1);
+    assert_option(d.fds[0], SOL_SOCKET, SO_KEEPALIVE, 1);
+    assert_option(d.fds[0], IPPROTO_TCP, TCP_KEEPIDLE, NET_KEEPALIVE_S);
     (void)close(fd);
     close_door(&d);
 }
@@ -202,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_port_zero_becomes_a_real_one_and_accepts),
+        cmocka_unit_test(test_connections_have_what_their_listener_has),
         cmocka_unit_test(test_a_dead_socket_file_is_replaced_a_live_one_is_not),
         cmocka_unit_test(test_a_file_that_is_no_socket_is_spared),
         cmocka_unit_test(test_a_taken_port_is_said_with_a_hint),
