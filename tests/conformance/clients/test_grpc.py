@@ -338,7 +338,7 @@ def test_cancelled_stream_kills(stub):
     mark = proc.unique_sleep()
     stream = stub.Start(pb.start("sleep", mark))
     next(stream)
-    assert proc.with_argument(mark)
+    wait_until(lambda: proc.with_argument(mark), 10, "the command runs")  # exec returns before its argv is in /proc
     stream.cancel()
     wait_until(lambda: not proc.with_argument(mark), 10, "the command died")
 
