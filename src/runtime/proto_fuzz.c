@@ -1,10 +1,10 @@
 /* Any bytes as any request message: what the check lets through, protobuf-c must decode into strings
  * that are whole, and what we write of it must read back the same. */
 #include "base/str.h"
-#include "runtime/pb.h"
-#include "runtime/proto/descriptors.h"
-#include "runtime/proto/process.pb-c.h"
-#include "runtime/proto/reflection_v1.pb-c.h"
+#include "proto/pb.h"
+#include "proto/descriptors.h"
+#include "proto/process.pb-c.h"
+#include "proto/reflection_v1.pb-c.h"
 #include "runtime/reflection.h"
 
 #include <string.h>

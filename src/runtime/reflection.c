@@ -2,8 +2,8 @@
 
 #include "base/str.h"
 #include "http/grpc.h"
-#include "runtime/pb.h"
-#include "runtime/proto/reflection_v1.pb-c.h"
+#include "proto/pb.h"
+#include "proto/reflection_v1.pb-c.h"
 
 /* The generated names are longer than a line. */
 typedef Grpc__Reflection__V1__ServerReflectionRequest request;

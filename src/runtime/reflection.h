@@ -16,7 +16,7 @@
 #define REFLECTION_MAX_BYTES    (64 * 1024) /* of a response; ours stay below 8 KiB */
 
 /* Adds a serialised ServerReflectionResponse to out. `set` is a serialised FileDescriptorSet
- * that we made, see runtime/proto/descriptors.h. What the client asks for and we do not have is
+ * that we made, see proto/descriptors.h. What the client asks for and we do not have is
  * an answer, too (error_response, 5). -1: the request is malformed (ERR_PROTOCOL) or asks
  * nothing (ERR_INVALID), and the call ends with that. */
 int reflection_answer(struct span set, struct span request, struct buf *out, struct err *e);

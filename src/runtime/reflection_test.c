@@ -1,8 +1,8 @@
 #include "runtime/reflection.h"
 
-#include "runtime/pb.h"
-#include "runtime/proto/descriptors.h"
-#include "runtime/proto/reflection_v1.pb-c.h"
+#include "proto/pb.h"
+#include "proto/descriptors.h"
+#include "proto/reflection_v1.pb-c.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

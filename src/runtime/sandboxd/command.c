@@ -1,6 +1,6 @@
 #include "runtime/sandboxd/command.h"
 
-#include "runtime/proto/process.pb-c.h"
+#include "proto/process.pb-c.h"
 #include "runtime/path.h"
 #include "runtime/sandboxd/root.h"
 

@@ -3,9 +3,9 @@
 #include "runtime/sandboxd/process.h"
 
 #include "http/grpc_serve.h"
-#include "runtime/proto/process.pb-c.h"
+#include "proto/process.pb-c.h"
 #include "runtime/exec.h"
-#include "runtime/pb.h"
+#include "proto/pb.h"
 #include "runtime/sandboxd/limits.h"
 #include "runtime/sandboxd/registry.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/log.h"
 #include "http/grpc_serve.h"
-#include "runtime/proto/process.pb-c.h"
-#include "runtime/pb.h"
+#include "proto/process.pb-c.h"
+#include "proto/pb.h"
 #include "runtime/sandboxd/command.h"
 
 struct execute {

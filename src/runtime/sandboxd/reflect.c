@@ -4,7 +4,7 @@
 
 #include "http/grpc_frame.h"
 #include "http/grpc_serve.h"
-#include "runtime/proto/descriptors.h"
+#include "proto/descriptors.h"
 #include "runtime/reflection.h"
 #include "runtime/sandboxd/limits.h"
 

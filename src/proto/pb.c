@@ -1,4 +1,4 @@
-#include "runtime/pb.h"
+#include "proto/pb.h"
 
 #include "base/str.h"
 #include "http/grpc_frame.h"

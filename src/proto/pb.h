@@ -6,8 +6,8 @@
  * Owns:     nothing; pb_unpack returns a message for the caller's pb_free.
  * Used by:  the process service and reflection. Does no I/O.
  */
-#ifndef SILICA_RUNTIME_PB_H
-#define SILICA_RUNTIME_PB_H
+#ifndef SILICA_PROTO_PB_H
+#define SILICA_PROTO_PB_H
 
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
-#include "runtime/pb.h"
+#include "proto/pb.h"
 
-#include "runtime/proto/process.pb-c.h"
+#include "proto/process.pb-c.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* descriptors: the FileDescriptorSet of our services and their imports, serialised by protoc at
  * build time. */
-#ifndef SILICA_RUNTIME_PROTO_DESCRIPTORS_H
-#define SILICA_RUNTIME_PROTO_DESCRIPTORS_H
+#ifndef SILICA_PROTO_DESCRIPTORS_H
+#define SILICA_PROTO_DESCRIPTORS_H
 
 #include <stddef.h>
 #include <stdint.h>
