@@ -7,7 +7,7 @@
 #define SILICA_RUNTIME_FILE_ANSWER_H
 
 #include "http/serve.h"
-#include "runtime/file_read.h"
+#include "runtime/files/file_read.h"
 
 /* Takes the file's descriptor. */
 void file_answer(struct http_exchange *x, struct file_read *file);

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "ev/spawn.h"
 #include "ev/timer.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 
 #include <errno.h>
 #include <signal.h>

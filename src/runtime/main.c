@@ -6,11 +6,11 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "net/listen.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 #include "runtime/init.h"
 #include "runtime/limits.h"
 #include "runtime/python/answer.h"
-#include "runtime/path.h"
+#include "runtime/files/path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 
 #define TOKEN_MAX_BYTES 4096 /* far above any key; a larger file is a mistake */
 

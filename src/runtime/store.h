@@ -9,7 +9,7 @@
 #ifndef SILICA_RUNTIME_STORE_H
 #define SILICA_RUNTIME_STORE_H
 
-#include "runtime/file_write.h"
+#include "runtime/files/file_write.h"
 #include "runtime/runtime.h"
 
 struct store;

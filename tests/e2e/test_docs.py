@@ -116,12 +116,12 @@ def test_docs_tell_the_real_defaults(path):
     ("H2_MAX_STREAMS", "streams of an HTTP/2 connection | 1,000", "src/http/h2.h"),
     ("RUNTIME_EXECUTE_MAX_BYTES", "JSON body | 4 MiB", "src/runtime/limits.h"),
     ("RUNTIME_JSON_MAX_BYTES", "JSON body | 4 MiB; 64 MiB", "src/runtime/limits.h"),
-    ("FILE_TEXT_MAX_BYTES", "text of one `/read` | 64 MiB", "src/runtime/file_read.h"),
-    ("FILE_GLOB_MAX_ROWS", "rows of `/glob` and `/grep` | 10,000", "src/runtime/file_glob.h"),
-    ("FILE_GREP_MAX_ROWS", "rows of `/glob` and `/grep` | 10,000", "src/runtime/file_grep.h"),
+    ("FILE_TEXT_MAX_BYTES", "text of one `/read` | 64 MiB", "src/runtime/files/file_read.h"),
+    ("FILE_GLOB_MAX_ROWS", "rows of `/glob` and `/grep` | 10,000", "src/runtime/files/file_glob.h"),
+    ("FILE_GREP_MAX_ROWS", "rows of `/glob` and `/grep` | 10,000", "src/runtime/files/file_grep.h"),
     ("SANDBOXD_MESSAGE_MAX_BYTES", "gRPC message | 4 MiB", "src/runtime/sandboxd/limits.h"),
-    ("EXEC_STDIN_MAX_BYTES", "input waiting for one command | 8 MiB", "src/runtime/exec.h"),
-    ("EXEC_QUEUE_MAX", "run at once; 16,384", "src/runtime/exec.h"),
+    ("EXEC_STDIN_MAX_BYTES", "input waiting for one command | 8 MiB", "src/runtime/exec/exec.h"),
+    ("EXEC_QUEUE_MAX", "run at once; 16,384", "src/runtime/exec/exec.h"),
 ])
 def test_fixed_limits_are_the_sources_own(name, shown, source):
     assert shown in words(TREE / "docs/runtime.md")

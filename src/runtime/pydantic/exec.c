@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 #include "runtime/limits.h"
 #include "runtime/pydantic/request.h"
 #include "runtime/python/answer.h"

@@ -3,9 +3,9 @@
 
 #include "base/str.h"
 #include "base/time.h"
-#include "runtime/file_list.h"
-#include "runtime/file_read.h"
-#include "runtime/file_write.h"
+#include "runtime/files/file_list.h"
+#include "runtime/files/file_read.h"
+#include "runtime/files/file_write.h"
 #include "runtime/job.h"
 #include "runtime/limits.h"
 #include "runtime/pydantic/request.h"

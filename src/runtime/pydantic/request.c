@@ -1,6 +1,6 @@
 #include "runtime/pydantic/request.h"
 
-#include "runtime/path.h"
+#include "runtime/files/path.h"
 #include "runtime/python/answer.h"
 
 #include <errno.h>

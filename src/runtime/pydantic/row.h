@@ -3,7 +3,7 @@
 #define SILICA_RUNTIME_PYDANTIC_ROW_H
 
 #include "base/json.h"
-#include "runtime/file_list.h"
+#include "runtime/files/file_list.h"
 
 /* The path is the root as configured, a slash, and `rel`. */
 void pydantic_row(struct json_out *o, const char *root, const char *rel,

@@ -3,8 +3,8 @@
 #include "runtime/pydantic/routes.h"
 
 #include "base/time.h"
-#include "runtime/file_glob.h"
-#include "runtime/file_grep.h"
+#include "runtime/files/file_glob.h"
+#include "runtime/files/file_grep.h"
 #include "runtime/job.h"
 #include "runtime/limits.h"
 #include "runtime/pydantic/request.h"

@@ -4,11 +4,11 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 #include "runtime/limits.h"
-#include "runtime/pyrepr.h"
+#include "runtime/exec/pyrepr.h"
 #include "runtime/python/answer.h"
-#include "runtime/split.h"
+#include "runtime/exec/split.h"
 
 /* Of a failure's text: the command stands in it, quoted */
 #define REASON_MAX_BYTES (8 * 1024 * 1024)

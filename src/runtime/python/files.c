@@ -3,11 +3,11 @@
 
 #include "base/str.h"
 #include "runtime/file_answer.h"
-#include "runtime/file_list.h"
-#include "runtime/file_read.h"
+#include "runtime/files/file_list.h"
+#include "runtime/files/file_read.h"
 #include "runtime/job.h"
 #include "runtime/limits.h"
-#include "runtime/pyrepr.h"
+#include "runtime/exec/pyrepr.h"
 #include "runtime/python/answer.h"
 
 #include <errno.h>

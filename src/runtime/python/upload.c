@@ -4,7 +4,7 @@
 
 #include "http/multipart.h"
 #include "runtime/limits.h"
-#include "runtime/pyrepr.h"
+#include "runtime/exec/pyrepr.h"
 #include "runtime/python/answer.h"
 #include "runtime/store.h"
 

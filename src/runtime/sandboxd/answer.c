@@ -1,7 +1,7 @@
 #include "runtime/sandboxd/answer.h"
 
 #include "base/log.h"
-#include "runtime/path.h"
+#include "runtime/files/path.h"
 
 #include <errno.h>
 #include <stdarg.h>

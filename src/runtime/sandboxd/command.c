@@ -1,7 +1,7 @@
 #include "runtime/sandboxd/command.h"
 
 #include "proto/process.pb-c.h"
-#include "runtime/path.h"
+#include "runtime/files/path.h"
 #include "runtime/sandboxd/root.h"
 
 #include <errno.h>

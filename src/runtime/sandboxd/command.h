@@ -9,7 +9,7 @@
 #define SILICA_RUNTIME_SANDBOXD_COMMAND_H
 
 #include "http/grpc.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 #include "runtime/runtime.h"
 #include "runtime/sandboxd/limits.h"
 

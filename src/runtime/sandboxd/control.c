@@ -4,7 +4,7 @@
 
 #include "http/grpc_serve.h"
 #include "proto/process.pb-c.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 #include "proto/pb.h"
 #include "runtime/sandboxd/limits.h"
 #include "runtime/sandboxd/registry.h"

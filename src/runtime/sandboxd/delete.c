@@ -2,7 +2,7 @@
  * and leaves the link dangling, which nobody can want. */
 #include "runtime/sandboxd/rest.h"
 
-#include "runtime/file_remove.h"
+#include "runtime/files/file_remove.h"
 #include "runtime/job.h"
 #include "runtime/sandboxd/answer.h"
 #include "runtime/sandboxd/limits.h"

@@ -3,8 +3,8 @@
 
 #include "base/time.h"
 #include "runtime/file_answer.h"
-#include "runtime/file_list.h"
-#include "runtime/file_read.h"
+#include "runtime/files/file_list.h"
+#include "runtime/files/file_read.h"
 #include "runtime/job.h"
 #include "runtime/limits.h"
 #include "runtime/sandboxd/answer.h"

@@ -4,7 +4,7 @@
 #ifndef SILICA_RUNTIME_SANDBOXD_ROOT_H
 #define SILICA_RUNTIME_SANDBOXD_ROOT_H
 
-#include "runtime/path.h"
+#include "runtime/files/path.h"
 #include "runtime/runtime.h"
 
 /* Opens it, created where missing. On a worker. -1: ERR_INTERNAL, without an errno. */

@@ -1,0 +1,371 @@
+#include "runtime/exec/exec_inside.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+/* More only wait for the same processors: measured, see the style page, 8 */
+#define SPAWN_THREADS 2
+#define KILL_THREADS  2 /* one tree that will not die must not keep another from its deadline */
+/* Most commands end sooner: their pipes are then read once and never watched. The more run at once the longer
+ * each takes, and the more watching would cost. Until then a command may block on a full pipe. */
+#define LAZY_MS     2U
+#define LAZY_MAX_MS 20U
+
+static void start_next(struct exec_pool *pool);
+
+static void list_add(struct exec_list *l, struct exec *x)
+{
+    x->list = l;
+    x->next = NULL;
+    x->prev = l->tail;
+    if (l->tail)
+        l->tail->next = x;
+    else
+        l->head = x;
+    l->tail = x;
+    l->n++;
+}
+
+static void list_remove(struct exec *x)
+{
+    struct exec_list *l = take_ptr(&x->list);
+
+    if (!l)
+        return;
+    if (x->prev)
+        x->prev->next = x->next;
+    else
+        l->head = x->next;
+    if (x->next)
+        x->next->prev = x->prev;
+    else
+        l->tail = x->prev;
+    l->n--;
+}
+
+static void exec_free(void *ctx)
+{
+    struct exec *x = ctx;
+
+    if (x->in_task.is_queued ||
+        x->task.is_queued) { /* taken back, but the loop has yet to pass over it */
+        ev_free_later(x->pool->loop, x, exec_free);
+        return;
+    }
+    exec_launch_done(&x->launch);
+    buf_done(&x->out[0].kept);
+    buf_done(&x->out[1].kept);
+    buf_done(&x->result.out);
+    buf_done(&x->result.err);
+    free(x->others);
+    free(x);
+}
+
+/* The only way out of a command: ended, failed, killed and canceled all come here, once. */
+static void finish(struct exec *x)
+{
+    struct exec_pool *pool = x->pool;
+    struct exec_result *r = &x->result;
+
+    assert(x->state != EXEC_FINISHED && !x->is_killing);
+    x->state = EXEC_FINISHED;
+    ev_timer_stop(pool->loop, &x->deadline);
+    ev_timer_stop(pool->loop, &x->timer);
+    exec_in_close(x);
+    for (size_t i = 0; i < 2; i++)
+        exec_out_close(x, i);
+    list_remove(x);
+    start_next(pool);
+    r->out_bytes = x->out[0].total;
+    r->err_bytes = x->out[1].total;
+    r->is_out_cut = x->out[0].is_cut;
+    r->is_err_cut = x->out[1].is_cut;
+    buf_move(&r->out, &x->out[0].kept);
+    buf_move(&r->err, &x->out[1].kept);
+    if (x->ops)
+        x->ops->on_exit(x->ctx, r);
+    ev_free_later(pool->loop, x, exec_free); /* not now: our caller may still be on the stack */
+    pool->unfinished--;
+    exec_stop_if_empty(pool);
+}
+
+void exec_settle(struct exec *x)
+{
+    if (x->state == EXEC_DRAINING && !x->is_killing && !exec_out_is_open(x))
+        finish(x);
+}
+
+static void on_drained(void *ctx)
+{
+    struct exec *x = ctx;
+
+    if (x->is_paused) { /* the reader is slow, not the pipe: its time begins when it reads again */
+        x->is_drain_due = true;
+        return;
+    }
+    x->result.has_open_pipes = true;
+    finish(x);
+}
+
+/* After a kill nothing should hold the pipes: whatever does, or cannot die, is not waited for. */
+static void on_kill_drained(void *ctx)
+{
+    struct exec *x = ctx;
+
+    if (x->state == EXEC_RUNNING) {
+        ev_child_forget(x->pool->children, &x->child);
+        x->result.signal = SIGKILL;
+    }
+    x->result.has_open_pipes = exec_out_is_open(x);
+    finish(x);
+}
+
+void exec_start_drain(struct exec *x)
+{
+    if (x->is_killing)
+        return; /* on_killed does */
+    if (x->is_killed)
+        ev_timer_start(x->pool->loop, &x->timer, EXEC_KILL_DRAIN_MS, on_kill_drained, x);
+    else if (exec_out_is_open(x) && x->drain_ms != EXEC_FOREVER)
+        ev_timer_start(x->pool->loop, &x->timer, x->drain_ms, on_drained, x);
+}
+
+static void on_child(void *ctx)
+{
+    struct exec *x = ctx;
+    int status = x->child.wait_status;
+
+    x->state = EXEC_DRAINING;
+    x->result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    x->result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    x->result.ran_ms = ev_now_ms(x->pool->loop) - x->started_ms;
+    ev_timer_stop(x->pool->loop, &x->timer);
+    exec_in_close(x);
+    for (size_t i = 0; i < 2; i++)
+        exec_out_read(x, i);
+    exec_out_open(
+        x); /* what is still open is held by a background process, or has more than we read */
+    exec_start_drain(x);
+    exec_settle(x);
+}
+
+static void on_lazy(void *ctx)
+{
+    exec_out_open(ctx);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct exec *x = ctx;
+
+    x->result.is_timed_out = true;
+    exec_start_kill(x);
+}
+
+static void on_spawned(void *ctx)
+{
+    struct exec *x = ctx;
+    struct exec_pool *pool = x->pool;
+    struct exec_launch *l = &x->launch;
+
+    x->out[0].fd = take_fd(&l->out_fd);
+    x->out[1].fd = take_fd(&l->err_fd);
+    x->in_fd = take_fd(&l->in_fd);
+    if (x->spawn_work.is_canceled)
+        l->fail = (struct spawn_fail){ SPAWN_STEP_CLONE, ECANCELED };
+    if (l->fail.step != SPAWN_STEP_NONE) {
+        ev_child_spawn_end(pool->children, x->epoch);
+        x->result.fail = l->fail;
+        finish(x);
+        return;
+    }
+    x->pid = l->pid;
+    ev_child_watch(pool->children, &x->child, x->pid, on_child, x);
+    ev_child_spawn_end(pool->children, x->epoch);
+    exec_launch_done(l);
+    x->state = EXEC_RUNNING;
+    x->started_ms = ev_now_ms(pool->loop);
+    if (x->deadline_ms)
+        ev_timer_start(pool->loop, &x->deadline, x->deadline_ms, on_deadline, x);
+    if (x->mode == EXEC_STREAM || x->mode == EXEC_PTY)
+        exec_out_open(x);
+    else
+        ev_timer_start(pool->loop, &x->timer, MIN(LAZY_MS + pool->live.n / 4, LAZY_MAX_MS), on_lazy,
+                       x);
+    exec_in_begin(x);
+    if (x->result.is_canceled)
+        exec_start_kill(x);
+    else if (pool->is_stopping)
+        exec_signal(x, SIGTERM);
+    if (x->ops && x->ops->on_started)
+        x->ops->on_started(x->ctx, x->pid);
+}
+
+static void launch(struct exec *x)
+{
+    x->state = EXEC_SPAWNING;
+    list_add(&x->pool->live, x);
+    x->epoch = ev_child_spawn_begin(x->pool->children);
+    ev_pool_submit(x->pool->spawners, &x->spawn_work, exec_launch_run, on_spawned, x);
+}
+
+static void start_next(struct exec_pool *pool)
+{
+    while (pool->queue.head && pool->live.n < pool->running_max) {
+        struct exec *x = pool->queue.head;
+
+        list_remove(x);
+        launch(x);
+    }
+}
+
+int exec_start(struct exec_pool *pool, const struct exec_spec *spec, const struct exec_ops *ops,
+               void *ctx, struct exec **ret, struct err *e)
+{
+    struct exec *x;
+
+    if (pool->is_stopping)
+        return err_set(e, ERR_UNAVAILABLE, "no command starts any more: shutting down");
+    if (pool->queue.n >= EXEC_QUEUE_MAX)
+        return err_set(e, ERR_BUSY, "%u commands run and %u wait", pool->live.n, pool->queue.n);
+    x = NEW(struct exec);
+    x->pool = pool;
+    x->mode = spec->mode;
+    x->ops = ops;
+    x->ctx = ctx;
+    x->deadline_ms = spec->deadline_ms;
+    x->drain_ms = spec->drain_ms;
+    x->both_max = spec->both_max;
+    x->chunk_max = spec->chunk_max ? spec->chunk_max : EXEC_CHUNK_BYTES;
+    x->cols = spec->cols;
+    x->rows = spec->rows;
+    x->in_fd = x->out[0].fd = x->out[1].fd = -1;
+    x->launch.out_fd = x->launch.err_fd = x->launch.in_fd = x->launch.cwd_fd = -1;
+    x->out[0].kept = (struct buf)BUF_INIT(spec->out_max);
+    x->out[1].kept = (struct buf)BUF_INIT(spec->err_max);
+    if (exec_launch_prepare(x, spec, e) < 0) {
+        exec_free(x);
+        return -1;
+    }
+    pool->unfinished++;
+    list_add(&pool->queue, x);
+    x->state = EXEC_QUEUED;
+    start_next(pool);
+    *ret = x;
+    return 0;
+}
+
+void exec_resume(struct exec *x)
+{
+    if (!x->is_paused)
+        return;
+    x->is_paused = false;
+    if (x->state == EXEC_RUNNING || x->state == EXEC_DRAINING)
+        exec_out_open(x);
+    if (x->is_drain_due) {
+        x->is_drain_due = false;
+        exec_start_drain(x);
+    }
+}
+
+void exec_signal(struct exec *x, int sig)
+{
+    if (x->state != EXEC_RUNNING)
+        return;
+    if (kill(-x->pid, sig) < 0) /* not reaped, so the number is its own */
+        (void)kill(x->pid, sig);
+}
+
+int exec_resize(struct exec *x, uint16_t cols, uint16_t rows, struct err *e)
+{
+    struct winsize size = { .ws_col = cols, .ws_row = rows };
+
+    if (x->mode != EXEC_PTY)
+        return err_set(e, ERR_CONFLICT, "the process has no terminal");
+    if (x->state != EXEC_RUNNING || x->out[0].fd < 0)
+        return err_set(e, ERR_CONFLICT, "the terminal is closed");
+    return ioctl(x->out[0].fd, TIOCSWINSZ, &size) < 0 ? err_sys(e, "cannot resize the terminal")
+                                                      : 0;
+}
+
+static void on_never_ran(void *ctx)
+{
+    finish(ctx);
+}
+
+void exec_cancel(struct exec *x)
+{
+    if (x->state == EXEC_FINISHED || x->result.is_canceled)
+        return;
+    x->result.is_canceled = true;
+    if (x->state == EXEC_QUEUED) {
+        list_remove(x);
+        x->result.fail = (struct spawn_fail){ SPAWN_STEP_CLONE, ECANCELED };
+        ev_post(x->pool->loop, &x->task, on_never_ran, x);
+    }
+    exec_start_kill(x); /* not while it is being spawned: on_spawned does */
+}
+
+void exec_detach(struct exec *x)
+{
+    x->ops = NULL;
+    for (struct exec_in *w = x->in_head; w; w = w->next)
+        w->done = NULL;
+    for (size_t i = 0; i < 2; i++)
+        buf_done(&x->out[i].kept);
+    if (x->mode == EXEC_STREAM && x->state == EXEC_RUNNING)
+        exec_in_close(x);
+    exec_resume(x);
+}
+
+unsigned exec_running(const struct exec_pool *pool)
+{
+    return pool->live.n;
+}
+
+unsigned exec_queued(const struct exec_pool *pool)
+{
+    return pool->queue.n;
+}
+
+int exec_pool_new(struct ev_loop *loop, struct ev_children *children,
+                  const struct exec_pool_spec *spec, struct exec_pool **ret, struct err *e)
+{
+    struct exec_pool *pool = NEW(struct exec_pool);
+
+    pool->loop = loop;
+    pool->children = children;
+    pool->running_max = spec->running_max ? spec->running_max : EXEC_RUNNING_MAX;
+    pool->null_fd = fd_open_null(e);
+    if (pool->null_fd < 0 || exec_env_prepare(pool, spec, e) < 0 ||
+        ev_pool_new(loop, "spawn", SPAWN_THREADS, &pool->spawners, e) < 0 ||
+        ev_pool_new(loop, "kill", KILL_THREADS, &pool->killers, e) < 0) {
+        exec_pool_free(pool);
+        return -1;
+    }
+    (void)signal(SIGPIPE, SIG_IGN); /* a command that does not read its stdin must not end us */
+    if (getpid() != 1)
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    *ret = pool;
+    return 0;
+}
+
+void exec_pool_free(struct exec_pool *pool)
+{
+    if (!pool)
+        return;
+    assert(pool->unfinished == 0);
+    ev_timer_stop(pool->loop, &pool->grace);
+    ev_pool_free(pool->spawners);
+    ev_pool_free(pool->killers);
+    own_fd_close(&pool->null_fd);
+    free(pool->envp);
+    buf_done(&pool->env_text);
+    free(pool);
+}
