@@ -115,12 +115,21 @@ def exec_contestants(bench, servers, clients, seconds):
     return rows
 
 
+def possible(bench, row, value, is_possible):
+    """value, or None with a note where it cannot be: a server does not pass the ceiling, its neighbours did that."""
+    if value is None or is_possible(value):
+        return value
+    bench.add(row, "too noisy", value, "", "better than the machine allows: neighbours held the cores; run again when it is quiet")
+    return None
+
+
 def exec64(bench, servers):
     row = "exec64"
     ceiling = ("ceiling", lambda: bench.helper("ceiling", 2, bench.seconds * 1000)["rate"])
     rounds = interleave(bench, row, [ceiling, *exec_contestants(bench, servers, 64, bench.seconds)], "/s")
     for who in ("silica /execute", "silica gRPC"):
-        bench.goal(row, f"{who} of the ceiling", ratio(rounds, who, "ceiling"), 0.8)
+        value = possible(bench, row, ratio(rounds, who, "ceiling"), lambda v: v < 1.05)
+        bench.goal(row, f"{who} of the ceiling", value, 0.8)
     bench.goal(row, "silica gRPC over sandboxd", ratio(rounds, "silica gRPC", "sandboxd gRPC"), 1.2)
     bench.goal(row, "silica /execute over FastAPI", ratio(rounds, "silica /execute", "FastAPI /execute"), 3.5)
 
@@ -134,7 +143,8 @@ def exec1(bench, servers):
         rows.insert(1, ("with 2 pipes, setsid", lambda: bench.helper("ceiling", 1, ms)["rate"]))
     rounds = interleave(bench, row, rows, "/s")
     for who in ("silica /execute", "silica gRPC"):
-        bench.goal(row, f"{who}: time over the bare spawn+wait", ratio(rounds, "bare spawn+wait", who), 1.4, at_most=True)
+        value = possible(bench, row, ratio(rounds, "bare spawn+wait", who), lambda v: v > 0.95)
+        bench.goal(row, f"{who}: time over the bare spawn+wait", value, 1.4, at_most=True)
 
 
 def probe(bench, servers):
