@@ -32,21 +32,24 @@ struct box_limits {
 };
 
 struct box_spec {
-    const char *name;           /* for messages, and the host name inside */
-    const char *const *layers;  /* NULL-terminated; NULL: the host image (design.md, Images) */
-    const char *const *host_paths; /* NULL-terminated: more read-only trees of the host, at their own place; may be NULL */
+    const char *name;          /* for messages, and the host name inside */
+    const char *const *layers; /* NULL-terminated; NULL: the host image (design.md, Images) */
+    const char *const *
+        host_paths; /* NULL-terminated: more read-only trees of the host, at their own place; may be NULL */
     const struct box_bind *binds;
     size_t bind_count;
-    const char *const *env;     /* NULL-terminated NAME=value: the whole environment of PID 1 and of commands */
-    const char *cwd;            /* inside; NULL: the user's home */
-    uid_t uid;                  /* of commands, inside */
+    const char *const
+        *env; /* NULL-terminated NAME=value: the whole environment of PID 1 and of commands */
+    const char *cwd; /* inside; NULL: the user's home */
+    uid_t uid;       /* of commands, inside */
     gid_t gid;
-    uint64_t root_bytes;        /* size of the writable root; 0: 1 GiB. It is memory */
-    bool is_read_only;          /* the root cannot be written; /tmp and the home still can */
+    uint64_t root_bytes; /* size of the writable root; 0: 1 GiB. It is memory */
+    bool is_read_only;   /* the root cannot be written; /tmp and the home still can */
     struct box_limits limits;
-    bool is_best_effort;        /* a limit that cannot be enforced is a warning, not an error */
-    const char *const *runtime_args; /* NULL-terminated options for PID 1 besides --control-fd; may be NULL */
-    int runtime_fd;             /* the silica-runtime program, open for reading */
+    bool is_best_effort; /* a limit that cannot be enforced is a warning, not an error */
+    const char *const
+        *runtime_args; /* NULL-terminated options for PID 1 besides --control-fd; may be NULL */
+    int runtime_fd;    /* the silica-runtime program, open for reading */
 };
 
 struct box_stats {
@@ -56,8 +59,8 @@ struct box_stats {
 
 /* What holds on this host for this caller, in words, for --help, doctor and errors. */
 int box_start(const struct box_spec *spec, struct box **ret, struct err *e);
-pid_t box_pid(const struct box *b);   /* PID 1, as the host numbers it */
-int box_pidfd(const struct box *b);   /* readable when PID 1 has ended */
+pid_t box_pid(const struct box *b); /* PID 1, as the host numbers it */
+int box_pidfd(const struct box *b); /* readable when PID 1 has ended */
 /* A connected stream to PID 1, which serves HTTP and gRPC on it (section B of the runtime contract). Taken: the caller
  * closes it. What comes back on it is hostile. */
 int box_take_control(struct box *b);
