@@ -137,7 +137,19 @@ class Server:
         return self.process.returncode
 
     def remove(self):
+        if not isinstance(self, Silica):
+            self.end_leftovers()
         shutil.rmtree(self.dir, ignore_errors=True)
+
+
+    def end_leftovers(self):
+        """Peers leave commands behind when they end. Ours must not, so it gets no such help."""
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and pathlib.Path(os.readlink(entry / "cwd")).is_relative_to(self.root):
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except OSError:
+                pass  # gone, or another user's
 
 
 class Silica(Server):
