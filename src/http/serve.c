@@ -3,6 +3,9 @@
 #include "base/log.h"
 #include "base/time.h"
 
+#define LATE_MS  50 /* a timer this late says that the loop, or the whole machine, was held up */
+#define GRACE_MS 50 /* then peers get this long to show that they were not */
+
 struct http_server {
     struct ev_loop *loop;
     struct http_server_config config;
@@ -82,6 +85,12 @@ static void on_timer(void *ctx)
         return;
     if (hc->due_ms > now) {
         ev_timer_start(hc->server->loop, &hc->timer, hc->due_ms - now, on_timer, hc);
+        return;
+    }
+    /* We are late ourselves: the machine stood still, and what the peer sent meanwhile is not read yet. Read first. */
+    if (now - hc->due_ms > LATE_MS) {
+        hc->due_ms = now + GRACE_MS;
+        ev_timer_start(hc->server->loop, &hc->timer, GRACE_MS, on_timer, hc);
         return;
     }
     hc->due_ms = UINT64_MAX;

@@ -192,7 +192,7 @@ static void test_a_slow_reader_that_moves_is_never_cut(void **state)
         "GET /file?n=8388608 HTTP/1.1\r\nhost: x\r\n\r\n",
         "GET /big?n=10000000 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
     };
-    /* Longer than a loaded machine stops for, shorter than the reading takes. */
+    /* Much shorter than the reading takes. */
     const struct http_server_config config = { .stall_timeout_ms = 250 };
     static const size_t sizes[] = { 10000000, 10000000, 8388608, 10000000 };
 
