@@ -13,6 +13,8 @@
 /* Of an upload per trip to a worker; two of them are in memory at most */
 #define STORE_PIECE_BYTES (1024 * 1024)
 /* Of a body whose file failed: read and dropped, so that the client sees the answer */
+#define STORE_ALL_MAX_BYTES                                                                        \
+    (64 * 1024 * 1024) /* of all uploads together in memory; then each sender waits for its disk */
 #define STORE_SINK_MAX_BYTES (16 * 1024 * 1024)
 
 #endif

@@ -22,6 +22,7 @@ struct runtime {
     bool is_local_only; /* no token and loopback listeners: Host is checked too */
     bool is_stopping;   /* health says 503 */
     uint64_t started_ms;
+    size_t store_bytes; /* of all uploads, in memory on their way to the disk */
 };
 
 /* gate.c: true when the request may go on; else it was answered. */

@@ -26,8 +26,9 @@ struct store {
     bool is_committed, is_clean; /* is_clean: nothing of the writer is left */
 };
 
-static void step_done(struct step *st)
+static void step_done(struct store *s, struct step *st)
 {
+    s->rt->store_bytes -= st->data.n;
     free(st->path);
     buf_done(&st->data);
     *st = (struct step){ .data = BUF_INIT(2 * STORE_PIECE_BYTES) };
@@ -45,8 +46,8 @@ struct store *store_new(struct runtime *rt, const char *root, const struct store
     s->root = (struct path_root)PATH_ROOT_NONE;
     s->writer = (struct file_write)FILE_WRITE_NONE;
     s->is_clean = true;
-    step_done(&s->next);
-    step_done(&s->now);
+    step_done(s, &s->next);
+    step_done(s, &s->now);
     return s;
 }
 
@@ -54,8 +55,8 @@ static void store_free(void *obj)
 {
     struct store *s = obj;
 
-    step_done(&s->next);
-    step_done(&s->now);
+    step_done(s, &s->next);
+    step_done(s, &s->now);
     free(s->root_text);
     free(s);
 }
@@ -100,7 +101,7 @@ static void done(void *ctx)
     struct store *s = ctx;
 
     s->is_busy = false;
-    step_done(&s->now);
+    step_done(s, &s->now);
     if (s->is_closed) {
         if (!s->is_clean)
             go(s);
@@ -134,7 +135,7 @@ static void go(struct store *s)
 
 void store_begin(struct store *s, struct span path, const struct file_write_how *how)
 {
-    step_done(&s->next); /* bytes of a file that is dropped need no writing */
+    step_done(s, &s->next); /* bytes of a file that is dropped need no writing */
     s->next.path = span_dup(path);
     s->next.path_n = path.n;
     s->next.how = *how;
@@ -144,14 +145,17 @@ void store_begin(struct store *s, struct span path, const struct file_write_how 
 
 bool store_add(struct store *s, struct span bytes)
 {
+    bool is_crowded;
     struct err e;
 
     if (s->is_ended)
         return true;
     (void)buf_add(&s->next.data, bytes, &e); /* fits: a sender is held from STORE_PIECE_BYTES on */
-    if (!s->is_busy && s->next.data.n >= STORE_PIECE_BYTES / 4)
+    s->rt->store_bytes += bytes.n;
+    is_crowded = s->rt->store_bytes > STORE_ALL_MAX_BYTES;
+    if (!s->is_busy && (is_crowded || s->next.data.n >= STORE_PIECE_BYTES / 4))
         go(s);
-    s->is_full = s->is_busy && s->next.data.n >= STORE_PIECE_BYTES;
+    s->is_full = s->is_busy && (is_crowded || s->next.data.n >= STORE_PIECE_BYTES);
     return !s->is_full;
 }
 
@@ -169,6 +173,7 @@ void store_close(struct store *s)
     if (!s)
         return;
     s->is_closed = true;
+    step_done(s, &s->next);
     if (s->is_busy)
         return;
     if (!s->is_clean)
