@@ -1,3 +1,5 @@
+/* Longer than a file should be: sending, files, reading and closing move the same few fields of one state machine, and
+ * two files would share all of them. */
 #include "net/conn.h"
 
 #include "ev/io.h"
