@@ -243,6 +243,8 @@ static void on_close(void *ctx, const struct err *e)
     ev_free_later(s->loop, hc, conn_freed); /* its cancelled tasks may still stand in the queue */
     if (s->count == 0 && s->is_draining)
         tell_soon(s);
+    if (s->config.on_closed)
+        s->config.on_closed(s->config.ctx);
 }
 
 static const struct conn_events conn_events = { on_read, on_eof, on_drain, on_close };

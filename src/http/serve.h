@@ -29,6 +29,7 @@ struct http_server_config {
      * `{"detail":"..."}`. Sets *ret_type to the content type. */
     void (*error_body)(void *ctx, int status, const char *message, struct buf *body,
                        const char **ret_type);
+    ev_fn on_closed; /* a connection ended, whoever ended it; may be NULL */
     void *ctx;
     struct ev_pool *file_pool; /* for http_answer_file */
     const char *server_name;   /* the Server field, or NULL for none */

@@ -85,6 +85,13 @@ int init_start(struct runtime *rt, char **command, struct err *e)
     return spawn_err(e, &spec, fail);
 }
 
+void init_stop(struct runtime *rt)
+{
+    if (init.pid)
+        (void)kill(init.pid, SIGTERM);
+    stop(rt);
+}
+
 void init_signal(void *ctx, int signal_number)
 {
     struct runtime *rt = ctx;

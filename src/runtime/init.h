@@ -11,6 +11,8 @@
 int init_start(struct runtime *rt, char **command, struct err *e);
 /* An ev_signal_fn; ctx is the runtime. */
 void init_signal(void *ctx, int signal_number);
+/* Ends the main command, then everything; for who has lost the one it served. */
+void init_stop(struct runtime *rt);
 int init_exit_status(void);
 
 #endif

@@ -22,6 +22,9 @@ extern char **environ;
 
 #define LISTENERS_MAX (OPT_LIST_MAX + 4)
 
+/* The engine's connection may rest as long as the sandbox lives: a hundred years. */
+#define CONTROL_IDLE_MS (100ull * 365 * 24 * 3600 * 1000)
+
 struct listeners {
     struct net_listener *v[LISTENERS_MAX];
     size_t n;
@@ -107,6 +110,45 @@ static int listen_defaults(struct runtime *rt, struct listeners *ls, const char 
     return ls->n ? 0 : -1;
 }
 
+static bool is_control_connected(const struct runtime *rt)
+{
+    int is_listening = 0;
+    socklen_t n = sizeof is_listening;
+
+    return rt->opt.control_fd != UINT64_MAX &&
+           getsockopt((int)rt->opt.control_fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &n) == 0 &&
+           !is_listening;
+}
+
+/* The one connection we served is gone: its owner ended, and nobody else can reach this sandbox. */
+static void control_closed(void *ctx)
+{
+    struct runtime *rt = ctx;
+
+    init_stop(rt);
+}
+
+/* The engine hands PID 1 one end of a pair of streams, or a socket that listens. */
+static int serve_control(struct runtime *rt, struct listeners *ls, struct err *e)
+{
+    struct net_addr peer = { .len = sizeof peer.sa };
+    int fd = (int)rt->opt.control_fd;
+
+    rt->is_local_only = false; /* an inherited socket: its other end is the engine */
+    if (is_control_connected(rt)) {
+        if (getsockname(fd, (struct sockaddr *)&peer.sa, &peer.len) < 0)
+            return err_sys(e, "--control-fd %d", fd);
+        if (fd_set_nonblock(fd, e) < 0)
+            return err_wrap(e, "--control-fd %d", fd);
+        http_server_take(rt->http, fd, NULL, &peer);
+        return 0;
+    }
+    if (net_listen_fd(rt->loop, fd, http_server_accept, rt->http, &ls->v[0], e) < 0)
+        return -1;
+    ls->n = 1;
+    return 0;
+}
+
 /* --listen wins over sandboxd's flags, these over SANDBOX_PORT, that over the defaults. */
 static int listen_all(struct runtime *rt, struct listeners *ls, struct err *e)
 {
@@ -116,12 +158,8 @@ static int listen_all(struct runtime *rt, struct listeners *ls, struct err *e)
                                                    : "127.0.0.1";
 
     rt->is_local_only = !o->token;
-    if (o->control_fd != UINT64_MAX) {
-        rt->is_local_only = false; /* an inherited socket: its other end is the engine */
-        ls->n = 1;
-        return net_listen_fd(rt->loop, (int)o->control_fd, http_server_accept, rt->http, &ls->v[0],
-                             e);
-    }
+    if (o->control_fd != UINT64_MAX)
+        return serve_control(rt, ls, e);
     for (size_t i = 0; i < o->listen.n; i++)
         if (listen_on(rt, ls, o->listen.v[i], e) < 0)
             return -1;
@@ -208,6 +246,10 @@ static int make_parts(struct runtime *rt, struct err *e)
     if (exec_pool_new(rt->loop, rt->children, &exec, &rt->exec, e) < 0)
         return -1;
     http.file_pool = rt->files;
+    if (is_control_connected(rt)) {
+        http.on_closed = control_closed;
+        http.idle_timeout_ms = CONTROL_IDLE_MS;
+    }
     rt->http = http_server_new(rt->loop, &http);
     return 0;
 }
