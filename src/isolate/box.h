@@ -17,6 +17,12 @@
 
 struct box;
 
+/* The user's home and working directory inside, always writable; the search path that finds what the host image adds
+ * (python). A caller's environment starts from these. */
+#define BOX_HOME        "/workspace"
+#define BOX_HOME_INSIDE "workspace"
+#define BOX_PATH        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/silica/bin"
+
 /* A tree of the host seen inside. */
 struct box_bind {
     const char *source; /* on the host */
@@ -50,6 +56,7 @@ struct box_spec {
     const char *const
         *runtime_args; /* NULL-terminated options for PID 1 besides --control-fd; may be NULL */
     int runtime_fd;    /* the silica-runtime program, open for reading */
+    int log_fd;        /* PID 1's stdout and stderr; 0: nowhere. Never a terminal */
 };
 
 struct box_stats {

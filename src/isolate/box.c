@@ -1,0 +1,291 @@
+#include "isolate/box.h"
+
+#include "base/fd.h"
+#include "base/time.h"
+#include "isolate/inside.h"
+#include "isolate/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+struct box {
+    char *name;
+    pid_t pid;
+    int pidfd;
+    int control_fd; /* ours; -1 once taken */
+    bool is_reaped;
+    int status;
+};
+
+/* The two ends of a stream, told apart by who keeps them. */
+struct pair {
+    int ours, theirs;
+};
+
+static void pair_done(struct pair *p)
+{
+    own_fd_close(&p->ours);
+    own_fd_close(&p->theirs);
+}
+
+static int pair_open(struct pair *p, struct err *e)
+{
+    int fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return err_sys(e, "cannot make a pair of sockets");
+    p->ours = fds[0];
+    p->theirs = fds[1];
+    return 0;
+}
+
+static int make_argv(const struct box_spec *spec, const char *argv[BOX_ARGS_MAX + 4], struct err *e)
+{
+    static char control[] = "3";
+    size_t n = 0;
+
+    assert(INSIDE_CONTROL_FD == 3);
+    argv[n++] = "silica-runtime";
+    argv[n++] = "--control-fd";
+    argv[n++] = control;
+    for (const char *const *a = spec->runtime_args; a && *a; a++) {
+        if (n == BOX_ARGS_MAX + 3)
+            return err_set(e, ERR_LIMIT, "more than %d options for PID 1", BOX_ARGS_MAX);
+        argv[n++] = *a;
+    }
+    argv[n] = NULL;
+    return 0;
+}
+
+static void hint_clone(struct err *e)
+{
+    if (e->sys == EPERM)
+        err_hint(e, "this host forbids user namespaces to this account (AppArmor, a container's "
+                    "seccomp); 'silica doctor' says which setting");
+    else if (e->sys == ENOSPC)
+        err_hint(e, "raise user.max_user_namespaces with sysctl");
+}
+
+/* The child has the namespaces from birth; the cgroup's it makes when it has been moved. */
+static int clone_inside(struct box *b, const struct inside *in, struct err *e)
+{
+    int pidfd = -1;
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                 CLONE_NEWNET | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)&pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+
+    if (pid < 0) {
+        (void)err_sys(e, "cannot make the sandbox's namespaces");
+        hint_clone(e);
+        return -1;
+    }
+    if (pid == 0)
+        inside_run(in);
+    b->pid = (pid_t)pid;
+    b->pidfd = pidfd;
+    return 0;
+}
+
+/* READY and the end: it runs. FAILED: what the child says. The end alone: it died, and its status says how. */
+static int hear(struct box *b, int gate_fd, struct err *e)
+{
+    struct err why;
+    char word = 0;
+    ssize_t n;
+
+    for (bool is_ready = false;; is_ready = true) {
+        n = TEMP_FAILURE_RETRY(read(gate_fd, &word, 1));
+        if (n == 0 && is_ready)
+            return 0;
+        if (n != 1 || word != INSIDE_READY || is_ready)
+            break;
+    }
+    if (n == 1 && word == INSIDE_FAILED && fd_read_exact(gate_fd, &why, sizeof why, e) == 0) {
+        why.msg[sizeof why.msg - 1] = why.hint[sizeof why.hint - 1] = '\0';
+        *e = why;
+        return -1;
+    }
+    (void)box_kill(b, NULL, &why);
+    return err_set(e, ERR_INTERNAL, "the sandbox died while it was made (%s %d)",
+                   WIFSIGNALED(b->status) ? "signal" : "status",
+                   WIFSIGNALED(b->status) ? WTERMSIG(b->status) : WEXITSTATUS(b->status));
+}
+
+static int launch(struct box *b, const struct plan *plan, struct inside *in, struct err *e)
+{
+    static const char go = INSIDE_GO;
+    OWN(pair_done) struct pair gate = { -1, -1 };
+    OWN(pair_done) struct pair control = { -1, -1 };
+
+    if (pair_open(&gate, e) < 0 || pair_open(&control, e) < 0)
+        return -1;
+    in->gate_fd = gate.theirs;
+    in->control_fd = control.theirs;
+    if (clone_inside(b, in, e) < 0)
+        return -1;
+    own_fd_close(&gate.theirs);
+    own_fd_close(&control.theirs);
+    if (ids_write(&plan->ids, b->pid, e) < 0)
+        return -1;
+    if (fd_write_all(gate.ours, span_of(&go, 1), e) < 0)
+        return err_wrap(e, "the sandbox's first process is gone");
+    if (hear(b, gate.ours, e) < 0)
+        return -1;
+    b->control_fd = take_fd(&control.ours);
+    return 0;
+}
+
+/* PID 1's program as a file of no directory that nobody can change: the host's own file would be one that code inside
+ * could reach for through /proc, and Landlock would have to grant it. Sealed already: taken as it is. */
+static int seal_program(int given_fd, int *ret_fd, struct err *e)
+{
+    OWN_FD int fd = -1;
+    off_t at = 0;
+    ssize_t n;
+
+    if (fcntl(given_fd, F_GET_SEALS) >= 0) {
+        fd = fcntl(given_fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            return err_sys(e, "cannot use silica-runtime");
+        *ret_fd = take_fd(&fd);
+        return 0;
+    }
+    fd = memfd_create("silica-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_sys(e, "cannot make a file in memory");
+    do
+        n = sendfile(fd, given_fd, &at, 1 << 24);
+    while (n > 0);
+    if (n < 0)
+        return err_sys(e, "cannot read silica-runtime");
+    if (fchmod(fd, 0555) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_sys(e, "cannot seal silica-runtime");
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+/* Processes are counted by the kernel for each user namespace; the rest wants cgroups. */
+static int apply_limits(struct plan *plan, const struct box_spec *spec, struct err *e)
+{
+    plan->nproc = spec->limits.pids;
+    if (spec->is_best_effort || (!spec->limits.memory_bytes && !spec->limits.cpu_milli))
+        return 0;
+    (void)err_set(e, ERR_UNSUPPORTED, "a limit of %s cannot be enforced",
+                  spec->limits.memory_bytes ? "memory" : "processors");
+    err_hint(e, "--limits=best-effort runs it without");
+    return -1;
+}
+
+int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
+{
+    static const char *const no_env[] = { NULL };
+    const char *argv[BOX_ARGS_MAX + 4];
+    OWN(plan_done) struct plan plan = { 0 };
+    OWN_FD int program_fd = -1;
+    struct inside in = { .plan = &plan };
+    struct plan_host host;
+    struct box *b;
+    struct ids ids;
+
+    if (spec->log_fd > 0 && isatty(spec->log_fd))
+        return err_set(e, ERR_INVALID, "a terminal cannot be handed into a sandbox");
+    if (ids_choose(spec->name ? spec->name : "", spec->uid, spec->gid, &ids, e) < 0)
+        return -1;
+    plan_host_look(&host);
+    if (plan_make(&plan, spec, &ids, &host, e) < 0 || make_argv(spec, argv, e) < 0)
+        return -1;
+    if (apply_limits(&plan, spec, e) < 0)
+        return -1;
+    if (seal_program(spec->runtime_fd, &program_fd, e) < 0)
+        return -1;
+    in.runtime_fd = program_fd;
+    in.log_fd = spec->log_fd > 0 ? spec->log_fd : -1;
+    in.argv = (char *const *)(uintptr_t)argv;
+    in.envp = (char *const *)(uintptr_t)(spec->env ? spec->env : no_env);
+    b = NEW(struct box);
+    b->name = own_strdup(spec->name ? spec->name : "sandbox");
+    b->pidfd = b->control_fd = -1;
+    if (launch(b, &plan, &in, e) < 0) {
+        box_free(b);
+        return err_wrap(e, "sandbox '%s'", spec->name ? spec->name : "sandbox");
+    }
+    *ret = b;
+    return 0;
+}
+
+pid_t box_pid(const struct box *b)
+{
+    return b->pid;
+}
+
+int box_pidfd(const struct box *b)
+{
+    return b->pidfd;
+}
+
+int box_take_control(struct box *b)
+{
+    return take_fd(&b->control_fd);
+}
+
+/* The kernel reaps the whole PID namespace before it reports the end of its PID 1: one wait is enough for all. */
+static int reap(struct box *b, struct err *e)
+{
+    struct pollfd ended = { .fd = b->pidfd, .events = POLLIN };
+    uint64_t end_ms = time_mono_ms() + BOX_KILL_TIMEOUT_MS;
+    int n;
+
+    do {
+        uint64_t now_ms = time_mono_ms();
+
+        n = poll(&ended, 1, now_ms < end_ms ? (int)(end_ms - now_ms) : 0);
+    } while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return err_set(e, ERR_TIMEOUT, "sandbox '%s' does not die within %d ms", b->name,
+                       BOX_KILL_TIMEOUT_MS);
+    if (TEMP_FAILURE_RETRY(waitpid(b->pid, &b->status, __WALL)) < 0)
+        return err_sys(e, "cannot reap sandbox '%s'", b->name);
+    b->is_reaped = true;
+    return 0;
+}
+
+int box_kill(struct box *b, int *ret_status, struct err *e)
+{
+    if (!b->is_reaped) {
+        if (syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+            return err_sys(e, "cannot kill sandbox '%s'", b->name);
+        if (reap(b, e) < 0)
+            return -1;
+    }
+    if (ret_status)
+        *ret_status = b->status;
+    return 0;
+}
+
+void box_free(struct box *b)
+{
+    struct err e;
+
+    if (!b)
+        return;
+    if (b->pidfd >= 0)
+        (void)box_kill(b, NULL, &e); /* nobody is left to tell */
+    own_fd_close(&b->pidfd);
+    own_fd_close(&b->control_fd);
+    free(b->name);
+    free(b);
+}

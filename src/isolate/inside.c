@@ -1,0 +1,165 @@
+#include "isolate/inside.h"
+
+#include "base/fd.h"
+#include "isolate/confine.h"
+#include "isolate/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define FIRST_FREE_FD 10 /* our own descriptors stand here and above while 0-3 are put in order */
+
+_Noreturn static void fail(int gate_fd, const struct err *why)
+{
+    static const char word = INSIDE_FAILED;
+    struct err e;
+
+    (void)fd_write_all(gate_fd, span_of(&word, 1), &e);
+    (void)fd_write_all(gate_fd, span_of(why, sizeof *why), &e);
+    _exit(1);
+}
+
+/* Kill us when our parent's thread ends. The parent may have gone before we asked: then its end of the gate is closed. */
+static int die_with_parent(int gate_fd, struct err *e)
+{
+    char byte;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return err_sys(e, "cannot be told of the parent's death");
+    if (recv(gate_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        _exit(1);
+    return 0;
+}
+
+static int wait_for_go(int gate_fd, struct err *e)
+{
+    char word;
+
+    if (fd_read_exact(gate_fd, &word, 1, e) < 0)
+        _exit(1); /* the parent gave up, and says why itself */
+    return word == INSIDE_GO ? 0 : err_set(e, ERR_INTERNAL, "the gate opened with %d", word);
+}
+
+/* The id that owns the root we build: 0 of a range; without a range we are the only one there is. */
+static int become_builder(const struct ids *ids, struct err *e)
+{
+    if (ids->kind == IDS_ONE)
+        return 0;
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return err_sys(e, "cannot become the sandbox's first id");
+    return 0;
+}
+
+static int bring_up_loopback(struct err *e)
+{
+    OWN_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+        return err_sys(e, "cannot bring up the loopback interface");
+    return 0;
+}
+
+/* 0 is /dev/null, 1 and 2 the log, 3 the control socket; what else we hold is above and closes with the exec. */
+static int order_descriptors(struct inside *in, struct err *e)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), log_fd;
+
+    in->gate_fd = fcntl(in->gate_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    in->runtime_fd = fcntl(in->runtime_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    in->control_fd = fcntl(in->control_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    null_fd = fcntl(null_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    log_fd = in->log_fd < 0 ? null_fd : fcntl(in->log_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    if (in->gate_fd < 0 || in->runtime_fd < 0 || in->control_fd < 0 || null_fd < 0 || log_fd < 0)
+        return err_sys(e, "cannot put descriptors aside");
+    if (dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0 ||
+        dup2(in->control_fd, INSIDE_CONTROL_FD) < 0)
+        return err_sys(e, "cannot put descriptors in order");
+    if (syscall(SYS_close_range, INSIDE_CONTROL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+        return err_sys(e, "cannot close descriptors");
+    return 0;
+}
+
+/* A handler or a mask of the program that called us is no business of PID 1. */
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int s = 1; s < NSIG; s++)
+        (void)signal(s, SIG_DFL); /* KILL, STOP and the C library's own refuse */
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int setup(struct inside *in, struct err *e)
+{
+    const struct plan *plan = in->plan;
+    static struct mounts mounts; /* of this process alone */
+
+    /* Who: the caller, in a new user namespace that maps nothing yet. What we hold: every capability over our new
+     * namespaces, none over the host's. Why now: until the parent has written the maps, nothing can be made. */
+    if (die_with_parent(in->gate_fd, e) < 0 || wait_for_go(in->gate_fd, e) < 0)
+        return -1;
+    reset_signals();
+    umask(0);
+    if (setsid() < 0 && errno != EPERM)
+        return err_sys(e, "cannot leave the caller's session");
+    /* The cgroup namespace begins where we stand: the parent has moved us by now. */
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return err_sys(e, "cannot make a cgroup namespace");
+
+    /* Who: still the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
+    if (mounts_hold(&mounts, plan, e) < 0)
+        return -1;
+
+    /* Who: the id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
+    if (become_builder(&plan->ids, e) < 0 || mounts_build(&mounts, e) < 0)
+        return -1;
+    if (mounts_enter(&mounts, e) < 0)
+        return -1;
+
+    /* Who: the same, in the new root; the host's files are gone but for what was bound. What we hold: the capabilities
+     * that names and interfaces need, for the last time. */
+    if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
+        return err_sys(e, "cannot set the host name");
+    if (bring_up_loopback(e) < 0 || order_descriptors(in, e) < 0)
+        return -1;
+    if (chdir(plan->cwd) < 0)
+        return err_sys(e, "cannot enter '%s' inside", plan->cwd);
+
+    /* Who: about to be the user. Why in this order: the bounding set wants CAP_SETPCAP, Landlock wants no_new_privs, the
+     * ids want CAP_SETUID, and the filter forbids much of this. After capset nothing is left to lose. */
+    if (confine_limits(plan, e) < 0 || confine_future(e) < 0 || confine_paths(plan, e) < 0)
+        return -1;
+    if (confine_ids(&plan->ids, e) < 0 || confine_capabilities(e) < 0)
+        return -1;
+    umask(022);
+    if (die_with_parent(in->gate_fd, e) < 0) /* a change of ids forgets it */
+        return -1;
+    return confine_calls(e);
+}
+
+_Noreturn void inside_run(const struct inside *given)
+{
+    static const char word = INSIDE_READY;
+    struct inside in = *given;
+    struct err e = { 0 };
+
+    if (setup(&in, &e) < 0)
+        fail(in.gate_fd, &e);
+    if (fd_write_all(in.gate_fd, span_of(&word, 1), &e) < 0)
+        _exit(1);
+    (void)syscall(SYS_execveat, in.runtime_fd, "", in.argv, in.envp, AT_EMPTY_PATH);
+    (void)err_sys(&e, "cannot run silica-runtime");
+    fail(in.gate_fd, &e);
+}

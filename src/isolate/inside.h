@@ -1,0 +1,30 @@
+/* inside: the life of a sandbox's first process between its clone and its exec: it builds the root, gives everything
+ * up, and becomes PID 1's program.
+ *
+ * Used by:  box.c, right after clone3, in the child.
+ * Report:   on gate_fd. It first waits there for the parent's INSIDE_GO (the maps are written, the cgroups joined). Then
+ *           it sends INSIDE_READY just before the exec, or INSIDE_FAILED and a struct err at any time. READY and then
+ *           the end is success; the end alone is a death.
+ */
+#ifndef SILICA_ISOLATE_INSIDE_H
+#define SILICA_ISOLATE_INSIDE_H
+
+#include "isolate/plan.h"
+
+#define INSIDE_CONTROL_FD 3 /* what PID 1 is told with --control-fd */
+
+enum inside_word { INSIDE_GO = 'g', INSIDE_READY = 'r', INSIDE_FAILED = 'f' };
+
+struct inside {
+    const struct plan *plan;
+    int gate_fd;
+    int control_fd;
+    int runtime_fd;
+    int log_fd; /* -1: nowhere */
+    char *const *argv;
+    char *const *envp;
+};
+
+_Noreturn void inside_run(const struct inside *in);
+
+#endif

@@ -1,0 +1,349 @@
+#include "isolate/mounts.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define INODE_SHARE_BYTES 4096 /* a tmpfs may hold one file for each page of its size */
+
+static int clone_tree(int dir_fd, const char *path, unsigned flags)
+{
+    return (int)syscall(SYS_open_tree, dir_fd, path,
+                        OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | flags);
+}
+
+/* Only ever adds restrictions: in a user namespace those of the host's mounts are locked anyway. */
+static int restrict_tree(int tree_fd, unsigned flags, struct err *e)
+{
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
+
+    if (flags & PLAN_RDONLY)
+        attr.attr_set |= MOUNT_ATTR_RDONLY;
+    if (flags & PLAN_NODEV)
+        attr.attr_set |= MOUNT_ATTR_NODEV;
+    if (flags & PLAN_NOEXEC)
+        attr.attr_set |= MOUNT_ATTR_NOEXEC;
+    if (syscall(SYS_mount_setattr, tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) <
+        0)
+        return err_sys(e, "cannot restrict a mount");
+    return 0;
+}
+
+int mounts_hold(struct mounts *m, const struct plan *plan, struct err *e)
+{
+    m->plan = plan;
+    m->root_fd = -1;
+    /* Nothing of ours shows outside, nothing mounted outside later shows in here. */
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys(e, "cannot make the mounts private");
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct plan_row *row = &plan->rows[i];
+
+        m->tree_fds[i] = -1;
+        if (row->op != PLAN_BIND)
+            continue;
+        m->tree_fds[i] = clone_tree(AT_FDCWD, row->source, 0);
+        if (m->tree_fds[i] < 0 && errno == ENOENT && (row->flags & PLAN_OPTIONAL))
+            continue;
+        if (m->tree_fds[i] < 0)
+            return err_sys(e, "cannot show '%s' inside", row->source);
+        if (restrict_tree(m->tree_fds[i], row->flags, e) < 0)
+            return err_wrap(e, "'%s'", row->source);
+    }
+    return 0;
+}
+
+/* A path below the new root; a link of a caller's tree cannot lead out of it. */
+static int open_inside(const struct mounts *m, const char *path, int flags)
+{
+    struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
+                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+
+    return (int)syscall(SYS_openat2, m->root_fd, *path ? path : ".", &how, sizeof how);
+}
+
+/* The directory that holds the row's target, and the target's name in it. */
+static int open_parent(const struct mounts *m, const char *target, const char **ret_name,
+                       struct err *e)
+{
+    const char *slash = strrchr(target, '/');
+    char above[PLAN_TEXT_MAX_BYTES];
+    int fd;
+
+    *ret_name = slash ? slash + 1 : target;
+    (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - target) : 0, target);
+    fd = open_inside(m, above, O_PATH | O_DIRECTORY);
+    return fd < 0 ? err_sys(e, "cannot open '/%s' inside", above) : fd;
+}
+
+static int make_dir(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    const struct ids *ids = &m->plan->ids;
+    const char *name;
+    OWN_FD int dir_fd = open_parent(m, row->target, &name, e);
+
+    if (dir_fd < 0)
+        return -1;
+    if (mkdirat(dir_fd, name, row->mode) < 0)
+        return errno == EEXIST ? 0 : err_sys(e, "cannot make '/%s' inside", row->target);
+    if ((row->flags & PLAN_OF_USER) && ids->kind != IDS_ONE &&
+        fchownat(dir_fd, name, ids->uid, ids->gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "cannot give '/%s' to its user", row->target);
+    return 0;
+}
+
+static int make_link(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    const char *name;
+    OWN_FD int dir_fd = open_parent(m, row->target, &name, e);
+
+    if (dir_fd < 0)
+        return -1;
+    return symlinkat(row->source, dir_fd, name) < 0
+               ? err_sys(e, "cannot make the link '/%s' inside", row->target)
+               : 0;
+}
+
+static int make_file(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    const char *name;
+    OWN_FD int dir_fd = open_parent(m, row->target, &name, e);
+    OWN_FD int fd = -1;
+
+    if (dir_fd < 0)
+        return -1;
+    fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, row->mode);
+    if (fd < 0)
+        return err_sys(e, "cannot make '/%s' inside", row->target);
+    return fd_write_all(fd, span_cstr(row->source), e) < 0 ? err_wrap(e, "'/%s'", row->target) : 0;
+}
+
+static int place(int tree_fd, int target_fd, const char *target, struct err *e)
+{
+    if (syscall(SYS_move_mount, tree_fd, "", target_fd, "",
+                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        return err_sys(e, "cannot mount at '/%s' inside", target);
+    return 0;
+}
+
+/* What the tree will cover: a directory for a directory, a file for anything else. */
+static int make_under(const struct mounts *m, const struct plan_row *row, int tree_fd,
+                      struct err *e)
+{
+    struct stat st;
+    const char *name;
+    OWN_FD int dir_fd = -1;
+    OWN_FD int fd = -1;
+
+    if (fstat(tree_fd, &st) < 0)
+        return err_sys(e, "cannot look at '%s'", row->source);
+    dir_fd = open_parent(m, row->target, &name, e);
+    if (dir_fd < 0)
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        return mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST
+                   ? err_sys(e, "cannot make '/%s' inside", row->target)
+                   : 0;
+    fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 && errno != EEXIST)
+        return err_sys(e, "cannot make '/%s' inside", row->target);
+    return 0;
+}
+
+static int put_bind(struct mounts *m, size_t i, struct err *e)
+{
+    const struct plan_row *row = &m->plan->rows[i];
+    OWN_FD int tree_fd = take_fd(&m->tree_fds[i]);
+    OWN_FD int target_fd = -1;
+
+    if (tree_fd < 0)
+        return 0;
+    target_fd = open_inside(m, row->target, O_PATH);
+    if (target_fd < 0) {
+        if (make_under(m, row, tree_fd, e) < 0)
+            return -1;
+        target_fd = open_inside(m, row->target, O_PATH);
+    }
+    if (target_fd < 0)
+        return err_sys(e, "cannot open '/%s' inside", row->target);
+    return place(tree_fd, target_fd, row->target, e);
+}
+
+static int set_option(int fs_fd, const char *key, uint64_t value, bool is_octal)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof text, is_octal ? "%llo" : "%llu", (unsigned long long)value);
+    return (int)syscall(SYS_fsconfig, fs_fd, FSCONFIG_SET_STRING, key, text, 0);
+}
+
+/* A file system of its own, not mounted anywhere yet. */
+static int make_fs(const char *type, const struct plan_row *row, struct err *e)
+{
+    unsigned attrs = MOUNT_ATTR_NOSUID | (row->flags & PLAN_NODEV ? MOUNT_ATTR_NODEV : 0) |
+                     (row->flags & PLAN_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
+    OWN_FD int fs_fd = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+    bool is_bad = fs_fd < 0;
+    int fd;
+
+    if (row->bytes)
+        is_bad =
+            is_bad || set_option(fs_fd, "size", row->bytes, false) < 0 ||
+            set_option(fs_fd, "nr_inodes", MAX(row->bytes / INODE_SHARE_BYTES, 1024ull), false) < 0;
+    if (row->mode)
+        is_bad = is_bad || set_option(fs_fd, "mode", row->mode, true) < 0;
+    if (row->op == PLAN_DEVPTS) /* newinstance is what every mount is; gid=5 is no id of ours */
+        is_bad = is_bad || set_option(fs_fd, "ptmxmode", 0666, true) < 0;
+    if (is_bad || syscall(SYS_fsconfig, fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return err_sys(e, "cannot make a %s", type);
+    fd = (int)syscall(SYS_fsmount, fs_fd, FSMOUNT_CLOEXEC, attrs);
+    if (fd < 0)
+        return err_sys(e, "cannot mount a %s", type);
+    return fd;
+}
+
+static int put_fs(const struct mounts *m, const char *type, const struct plan_row *row,
+                  struct err *e)
+{
+    OWN_FD int tree_fd = make_fs(type, row, e);
+    OWN_FD int target_fd = -1;
+
+    if (tree_fd < 0 && row->op == PLAN_PROC && e->sys == EPERM)
+        err_hint(e, "the host's /proc is masked, as in a container: use procMount: Unmasked");
+    if (tree_fd < 0)
+        return -1;
+    target_fd = open_inside(m, row->target, O_PATH | O_DIRECTORY);
+    if (target_fd < 0)
+        return err_sys(e, "cannot open '/%s' inside", row->target);
+    return place(tree_fd, target_fd, row->target, e);
+}
+
+static int write_setting(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    OWN_FD int fd = open_inside(m, row->target, O_WRONLY);
+
+    if (fd < 0)
+        return err_sys(e, "cannot open '/%s'", row->target);
+    return fd_write_all(fd, span_cstr(row->source), e) < 0
+               ? err_wrap(e, "cannot set '/%s' to %s", row->target, row->source)
+               : 0;
+}
+
+/* Covers the target with a clone of `what`: itself, made read-only or kept writable, or nothing. */
+static int cover(const struct mounts *m, const struct plan_row *row, int what_fd, unsigned flags,
+                 struct err *e)
+{
+    OWN_FD int target_fd = open_inside(m, row->target, O_PATH);
+    OWN_FD int tree_fd = -1;
+
+    if (target_fd < 0)
+        return err_sys(e, "cannot open '/%s' inside", row->target);
+    tree_fd = clone_tree(what_fd < 0 ? target_fd : what_fd, "", AT_EMPTY_PATH);
+    if (tree_fd < 0)
+        return err_sys(e, "cannot clone '/%s' inside", row->target);
+    if (restrict_tree(tree_fd, flags, e) < 0)
+        return err_wrap(e, "'/%s'", row->target);
+    return place(tree_fd, target_fd, row->target, e);
+}
+
+static int hide(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    OWN_FD int target_fd = open_inside(m, row->target, O_PATH);
+    OWN_FD int nothing_fd = -1;
+    struct stat st;
+    bool is_dir;
+
+    if (target_fd < 0 || fstat(target_fd, &st) < 0)
+        return err_sys(e, "cannot open '/%s' inside", row->target);
+    is_dir = S_ISDIR(st.st_mode);
+    nothing_fd = open_inside(m, is_dir ? "run/.void" : "dev/null", O_PATH);
+    if (nothing_fd < 0)
+        return err_sys(e, "cannot hide '/%s'", row->target);
+    return cover(m, row, nothing_fd, is_dir ? PLAN_RDONLY : PLAN_NOEXEC, e);
+}
+
+static int seal_root(const struct mounts *m, struct err *e)
+{
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+    if (syscall(SYS_mount_setattr, m->root_fd, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0)
+        return err_sys(e, "cannot make the root read-only");
+    return 0;
+}
+
+static int do_row(struct mounts *m, size_t i, struct err *e)
+{
+    const struct plan_row *row = &m->plan->rows[i];
+
+    switch (row->op) {
+    case PLAN_DIR:
+        return make_dir(m, row, e);
+    case PLAN_LINK:
+        return make_link(m, row, e);
+    case PLAN_FILE:
+        return make_file(m, row, e);
+    case PLAN_BIND:
+        return put_bind(m, i, e);
+    case PLAN_TMPFS:
+        return put_fs(m, "tmpfs", row, e);
+    case PLAN_PROC:
+        return put_fs(m, "proc", row, e);
+    case PLAN_DEVPTS:
+        return put_fs(m, "devpts", row, e);
+    case PLAN_WRITE:
+        return write_setting(m, row, e);
+    case PLAN_SEAL:
+        return cover(m, row, -1, PLAN_RDONLY, e);
+    case PLAN_HIDE:
+        return hide(m, row, e);
+    case PLAN_KEEP:
+        return cover(m, row, -1, PLAN_NODEV, e);
+    case PLAN_SEAL_ROOT:
+        return seal_root(m, e);
+    }
+    return 0;
+}
+
+int mounts_build(struct mounts *m, struct err *e)
+{
+    const struct plan_row root = {
+        .op = PLAN_TMPFS, .flags = PLAN_NODEV, .mode = 0755, .bytes = m->plan->root_bytes
+    };
+    OWN_FD int old_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    m->root_fd = make_fs("tmpfs", &root, e);
+    if (m->root_fd < 0)
+        return -1;
+    /* On top of the old root, whose paths go on meaning what they did: our root directory does not move with it. */
+    if (old_fd < 0 || place(m->root_fd, old_fd, "", e) < 0)
+        return err_wrap(e, "the new root");
+    for (size_t i = 0; i < m->plan->n; i++) {
+        const struct plan_row *row = &m->plan->rows[i];
+
+        if (do_row(m, i, e) == 0)
+            continue;
+        if ((row->flags & PLAN_OPTIONAL) && e->sys == ENOENT)
+            continue;
+        return -1;
+    }
+    return 0;
+}
+
+int mounts_enter(struct mounts *m, struct err *e)
+{
+    if (fchdir(m->root_fd) < 0)
+        return err_sys(e, "cannot enter the new root");
+    if (syscall(SYS_pivot_root, ".", ".") < 0)
+        return err_sys(e, "cannot make the new root the root");
+    /* Both roots now sit on "/"; the old one is on top and goes, with everything below it. */
+    if (umount2(".", MNT_DETACH) < 0)
+        return err_sys(e, "cannot let go of the old root");
+    own_fd_close(&m->root_fd);
+    m->root_fd = -1;
+    return chdir("/") < 0 ? err_sys(e, "cannot enter the new root") : 0;
+}

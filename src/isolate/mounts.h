@@ -1,0 +1,27 @@
+/* mounts: walks the rows of a plan in the child, and makes what they build the root.
+ *
+ * Owns:     the descriptors of trees it took hold of, until they stand in their place.
+ * Used by:  inside.c only: in a process of its own user and mount namespaces, with one thread and no way back.
+ *           Every step has a descriptor of the new root to start from; paths are resolved below it, whatever links
+ *           a caller's tree may hold.
+ */
+#ifndef SILICA_ISOLATE_MOUNTS_H
+#define SILICA_ISOLATE_MOUNTS_H
+
+#include "isolate/plan.h"
+
+struct mounts {
+    const struct plan *plan;
+    int root_fd;
+    int tree_fds
+        [PLAN_ROWS_MAX]; /* of bind rows; -1 for the rest, and for an optional one that is not there */
+};
+
+/* As the caller: only the caller's own rights decide what can be shown inside. */
+int mounts_hold(struct mounts *m, const struct plan *plan, struct err *e);
+/* As the id that owns the new root. */
+int mounts_build(struct mounts *m, struct err *e);
+/* The new root becomes the only one. */
+int mounts_enter(struct mounts *m, struct err *e);
+
+#endif

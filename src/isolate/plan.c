@@ -1,0 +1,431 @@
+#include "isolate/plan.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+
+#define HOSTNAME_MAX_BYTES 63 /* what the kernel takes is 64; a label of DNS is 63 */
+
+/* Of the host's /etc: what programs of /usr break without, and nothing that names this host or its people. */
+static const char *const etc_shown[] = {
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "alternatives",
+    "localtime",
+    "timezone",
+    "mime.types",
+    "services",
+    "protocols",
+    "terminfo",
+    "fonts",
+    "magic",
+    "perl",
+    "pki/tls/certs",
+    "ca-certificates.conf",
+    "python3",
+    "python3.9",
+    "python3.10",
+    "python3.11",
+    "python3.12",
+    "python3.13",
+    "python3.14",
+};
+
+/* Nodes that are the same for everybody; making new ones is not allowed in a user namespace. */
+static const char *const dev_nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
+
+static const struct {
+    const char *name, *to;
+} dev_links[] = {
+    { "fd", "/proc/self/fd" },       { "stdin", "/proc/self/fd/0" },
+    { "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
+    { "ptmx", "pts/ptmx" },
+};
+
+/* What proc tells about the machine rather than the sandbox, and the switches in it. */
+static const char *const proc_hidden[] = {
+    "proc/acpi",        "proc/asound", "proc/kcore",      "proc/keys",
+    "proc/key-users",   "proc/kmsg",   "proc/interrupts", "proc/latency_stats",
+    "proc/sched_debug", "proc/scsi",   "proc/timer_list", "proc/timer_stats",
+    "proc/vmallocinfo",
+};
+static const char *const proc_sealed[] = { "proc/bus", "proc/fs", "proc/irq", "proc/sys",
+                                           "proc/sysrq-trigger" };
+
+static const char *const merged[] = { "bin", "sbin", "lib", "lib64" };
+
+const char *plan_op_name(enum plan_op op)
+{
+    static const char *const names[] = { "dir",    "link",  "file", "bind", "tmpfs", "proc",
+                                         "devpts", "write", "seal", "hide", "keep",  "seal-root" };
+
+    return names[op];
+}
+
+void plan_host_look(struct plan_host *ret)
+{
+    struct stat st;
+
+    *ret = (struct plan_host){ 0 };
+    for (size_t i = 0; i < LEN(merged); i++) {
+        char path[16];
+
+        (void)snprintf(path, sizeof path, "/%s", merged[i]);
+        if (lstat(path, &st) < 0)
+            continue;
+        ret->has_merged[i] = S_ISLNK(st.st_mode);
+        ret->has_dir[i] = S_ISDIR(st.st_mode);
+    }
+    ret->has_python = access("/usr/bin/python", X_OK) == 0;
+    ret->has_python3 = access("/usr/bin/python3", X_OK) == 0;
+}
+
+static const char *keep(struct plan *p, char *text)
+{
+    assert(p->text_count < LEN(p->texts)); /* two at most for each row, and rows are counted */
+    p->texts[p->text_count++] = text;
+    return text;
+}
+
+static int add(struct plan *p, struct plan_row row, struct err *e)
+{
+    if (p->n == PLAN_ROWS_MAX)
+        return err_set(e, ERR_LIMIT, "more than %d mounts and files in one sandbox", PLAN_ROWS_MAX);
+    p->rows[p->n++] = row;
+    return 0;
+}
+
+static bool has_target(const struct plan *p, struct span target)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (span_is(target, p->rows[i].target))
+            return true;
+    return false;
+}
+
+/* The directories above `target` that no row has made yet. Below a bind or a link they may be there already: the child
+ * takes what it finds. */
+static int add_parents(struct plan *p, const char *target, struct err *e)
+{
+    for (const char *slash = strchr(target, '/'); slash; slash = strchr(slash + 1, '/')) {
+        struct span above = span_of(target, (size_t)(slash - target));
+        struct plan_row row = { .op = PLAN_DIR, .mode = 0755 };
+
+        if (has_target(p, above))
+            continue;
+        if (p->n == PLAN_ROWS_MAX)
+            return add(p, row, e);
+        row.target = keep(p, span_dup(above));
+        if (add(p, row, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A path of the caller's without its leading slash, or NULL when it is not absolute and plain. */
+static char *inside_path(const char *path)
+{
+    OWN(buf_done) struct buf clean = BUF_INIT(PLAN_TEXT_MAX_BYTES);
+    struct span rest = span_cstr(path), part;
+    struct err e;
+
+    if (!path || path[0] != '/')
+        return NULL;
+    while (span_cut(&rest, '/', &part)) {
+        if (part.n == 0 || span_is(part, "."))
+            continue;
+        if (span_is(part, ".."))
+            return NULL;
+        if (buf_addf(&clean, &e, "%s%.*s", clean.n ? "/" : "", SPAN_ARG(part)) < 0)
+            return NULL;
+    }
+    return clean.n ? span_dup(buf_span(&clean)) : NULL;
+}
+
+static int add_bind(struct plan *p, const char *source, const char *target, bool is_writable,
+                    struct err *e)
+{
+    struct plan_row row = { .op = PLAN_BIND, .source = source };
+    char *clean = inside_path(target);
+
+    if (!clean) {
+        (void)err_set(e, ERR_INVALID, "cannot show '%s' at '%s'", source ? source : "", target);
+        err_hint(e, "the place inside is an absolute path without '..', and not '/'");
+        return -1;
+    }
+    if (p->n == PLAN_ROWS_MAX) {
+        free(clean);
+        return add(p, row, e);
+    }
+    row.target = keep(p, clean);
+    if (!source || source[0] != '/')
+        return err_set(e, ERR_INVALID, "'%s' is not an absolute path of this host",
+                       source ? source : "");
+    if (span_starts(span_cstr(row.target), "proc") &&
+        (row.target[4] == '/' || row.target[4] == '\0'))
+        return err_set(e, ERR_INVALID, "nothing can be shown at '%s': proc is the kernel's",
+                       target);
+    row.flags = PLAN_NODEV | (is_writable ? 0 : PLAN_RDONLY);
+    return add_parents(p, row.target, e) < 0 ? -1 : add(p, row, e);
+}
+
+static int add_dirs(struct plan *p, struct err *e)
+{
+    static const struct plan_row dirs[] = {
+        { .op = PLAN_DIR, .target = "usr", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "etc", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "dev", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "dev/pts", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "dev/shm", .mode = 01777 },
+        { .op = PLAN_DIR, .target = "proc", .mode = 0555 },
+        { .op = PLAN_DIR, .target = "home", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "root", .mode = 0700 },
+        { .op = PLAN_DIR, .target = "run", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "run/.void", .mode = 0 },
+        { .op = PLAN_DIR, .target = "opt", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "tmp", .mode = 01777 },
+        { .op = PLAN_DIR, .target = "var", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "var/tmp", .mode = 01777 },
+        { .op = PLAN_DIR, .target = BOX_HOME_INSIDE, .mode = 0755, .flags = PLAN_OF_USER },
+    };
+
+    EACH(d, dirs)
+        if (add(p, *d, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* The host's programs and libraries, read-only; /bin and its like as this host has them. */
+static int add_usr(struct plan *p, const struct plan_host *host, struct err *e)
+{
+    static const struct plan_row usr = {
+        .op = PLAN_BIND, .source = "/usr", .target = "usr", .flags = PLAN_RDONLY | PLAN_NODEV
+    };
+    static const char *const to[] = { "usr/bin", "usr/sbin", "usr/lib", "usr/lib64" };
+    static const char *const from[] = { "/bin", "/sbin", "/lib", "/lib64" };
+    static const struct plan_row python = { .op = PLAN_LINK,
+                                            .target = "opt/silica/bin/python",
+                                            .source = "/usr/bin/python3" };
+
+    if (add(p, usr, e) < 0)
+        return -1;
+    for (size_t i = 0; i < LEN(merged); i++) {
+        struct plan_row row = { .op = PLAN_LINK, .target = merged[i], .source = to[i] };
+
+        if (host->has_dir[i] && add_bind(p, from[i], from[i], false, e) < 0)
+            return -1;
+        if (host->has_merged[i] && add(p, row, e) < 0)
+            return -1;
+    }
+    if (!host->has_python3 || host->has_python)
+        return 0;
+    return add_parents(p, python.target, e) < 0 ? -1 : add(p, python, e);
+}
+
+static int add_file(struct plan *p, const char *target, char *text, struct err *e)
+{
+    struct plan_row row = {
+        .op = PLAN_FILE, .target = target, .mode = 0644, .source = keep(p, text)
+    };
+
+    return add(p, row, e);
+}
+
+PRINTF(1, 2) static char *text_of(const char *fmt, ...)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(PLAN_TEXT_MAX_BYTES);
+    struct err e;
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)buf_vaddf(&text, &e, fmt, ap); /* our own few lines */
+    va_end(ap);
+    return own_strdup(buf_cstr(&text));
+}
+
+/* Who is who in here, in files of our own: the host's say who lives there. */
+static int add_names(struct plan *p, struct err *e)
+{
+    unsigned uid = p->ids.uid, gid = p->ids.gid;
+    char *passwd, *group;
+
+    passwd = uid && uid != 65534 ? text_of("root:x:0:0:root:/root:" PLAN_SHELL "\n"
+                                           "sandbox:x:%u:%u:sandbox:" BOX_HOME ":" PLAN_SHELL "\n"
+                                           "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+                                           uid, gid)
+                                 : text_of("root:x:0:0:root:%s:" PLAN_SHELL "\n"
+                                           "nobody:x:65534:65534:nobody:%s:" PLAN_SHELL "\n",
+                                           uid ? "/root" : BOX_HOME, uid ? BOX_HOME : "/");
+    group = gid && gid != 65534 ? text_of("root:x:0:\nsandbox:x:%u:\nnogroup:x:65534:\n", gid)
+                                : text_of("root:x:0:\nnogroup:x:65534:\n");
+    if (add_file(p, "etc/passwd", passwd, e) < 0 || add_file(p, "etc/group", group, e) < 0)
+        return -1;
+    if (add_file(p, "etc/hostname", text_of("%s\n", p->hostname), e) < 0)
+        return -1;
+    return add_file(p, "etc/hosts", text_of("127.0.0.1 localhost %s\n::1 localhost\n", p->hostname),
+                    e);
+}
+
+static int add_lookups(struct plan *p, struct err *e)
+{
+    /* Nobody answers at the name server: a lookup fails at once instead of after five seconds. */
+    static const struct plan_row files[] = {
+        { .op = PLAN_FILE,
+          .target = "etc/nsswitch.conf",
+          .mode = 0644,
+          .source = "passwd: files\ngroup: files\nhosts: files dns\n"
+                    "services: files\nprotocols: files\n" },
+        { .op = PLAN_FILE,
+          .target = "etc/resolv.conf",
+          .mode = 0644,
+          .source = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n" },
+    };
+
+    EACH(f, files)
+        if (add(p, *f, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int add_etc(struct plan *p, struct err *e)
+{
+    static const struct plan_row links[] = {
+        { .op = PLAN_LINK, .target = "etc/mtab", .source = "/proc/self/mounts" },
+        { .op = PLAN_LINK, .target = "etc/os-release", .source = "../usr/lib/os-release" },
+    };
+
+    EACH(l, links)
+        if (add(p, *l, e) < 0)
+            return -1;
+    for (size_t i = 0; i < LEN(etc_shown); i++) {
+        struct plan_row row = { .op = PLAN_BIND,
+                                .flags = PLAN_RDONLY | PLAN_NODEV | PLAN_OPTIONAL };
+
+        row.source = keep(p, text_of("/etc/%s", etc_shown[i]));
+        row.target = row.source + 1;
+        if (add_parents(p, row.target, e) < 0 || add(p, row, e) < 0)
+            return -1;
+    }
+    return add_names(p, e) < 0 ? -1 : add_lookups(p, e);
+}
+
+static int add_dev(struct plan *p, struct err *e)
+{
+    struct plan_row pts = { .op = PLAN_DEVPTS, .target = "dev/pts", .flags = PLAN_NOEXEC };
+    struct plan_row shm = { .op = PLAN_TMPFS,
+                            .target = "dev/shm",
+                            .mode = 01777,
+                            .flags = PLAN_NODEV,
+                            .bytes = p->root_bytes / BOX_SHM_SHARE };
+
+    for (size_t i = 0; i < LEN(dev_nodes); i++) {
+        struct plan_row row = { .op = PLAN_BIND, .flags = PLAN_NOEXEC };
+
+        row.source = keep(p, text_of("/dev/%s", dev_nodes[i]));
+        row.target = row.source + 1;
+        if (add(p, row, e) < 0)
+            return -1;
+    }
+    EACH(l, dev_links) {
+        struct plan_row row = { .op = PLAN_LINK, .source = l->to };
+
+        row.target = keep(p, text_of("dev/%s", l->name));
+        if (add(p, row, e) < 0)
+            return -1;
+    }
+    return add(p, pts, e) < 0 ? -1 : add(p, shm, e);
+}
+
+/* The setting goes in before /proc/sys is sealed: no filter can see the flags of clone3, so it is this that keeps code
+ * from making user namespaces, and with them capabilities, of its own. */
+static int add_proc(struct plan *p, struct err *e)
+{
+    static const struct plan_row first[] = {
+        { .op = PLAN_PROC, .target = "proc", .flags = PLAN_NODEV | PLAN_NOEXEC },
+        { .op = PLAN_WRITE, .target = "proc/sys/user/max_user_namespaces", .source = "0" },
+    };
+
+    EACH(row, first)
+        if (add(p, *row, e) < 0)
+            return -1;
+    for (size_t i = 0; i < LEN(proc_sealed); i++) {
+        struct plan_row row = { .op = PLAN_SEAL, .target = proc_sealed[i], .flags = PLAN_OPTIONAL };
+
+        if (add(p, row, e) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < LEN(proc_hidden); i++) {
+        struct plan_row row = { .op = PLAN_HIDE, .target = proc_hidden[i], .flags = PLAN_OPTIONAL };
+
+        if (add(p, row, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_callers(struct plan *p, const struct box_spec *spec, struct err *e)
+{
+    for (const char *const *h = spec->host_paths; h && *h; h++)
+        if (add_bind(p, *h, *h, false, e) < 0)
+            return err_wrap(e, "host path");
+    for (size_t i = 0; i < spec->bind_count; i++) {
+        const struct box_bind *b = &spec->binds[i];
+
+        if (add_bind(p, b->source, b->target, b->is_writable, e) < 0)
+            return err_wrap(e, "volume");
+    }
+    return 0;
+}
+
+static int seal_root(struct plan *p, struct err *e)
+{
+    static const struct plan_row rows[] = {
+        { .op = PLAN_KEEP, .target = "tmp" },
+        { .op = PLAN_KEEP, .target = BOX_HOME_INSIDE },
+        { .op = PLAN_SEAL_ROOT, .target = "" },
+    };
+
+    EACH(row, rows)
+        if (add(p, *row, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* A name of the caller's as the host name inside: letters, digits and dashes stay. */
+static char *hostname_of(const char *name)
+{
+    char text[HOSTNAME_MAX_BYTES + 1];
+    size_t n = 0;
+
+    for (; name && *name && n < HOSTNAME_MAX_BYTES; name++)
+        text[n++] = isalnum((unsigned char)*name) ? *name : '-';
+    text[n] = '\0';
+    return own_strdup(n ? text : "sandbox");
+}
+
+int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids,
+              const struct plan_host *host, struct err *e)
+{
+    *p = (struct plan){ .ids = *ids, .is_root_sealed = spec->is_read_only };
+    p->hostname = keep(p, hostname_of(spec->name));
+    p->cwd = spec->cwd ? spec->cwd : BOX_HOME;
+    p->root_bytes = spec->root_bytes ? spec->root_bytes : BOX_ROOT_BYTES;
+    if (spec->layers)
+        return err_set(e, ERR_UNSUPPORTED, "images made of layers cannot be used yet");
+    if (p->cwd[0] != '/')
+        return err_set(e, ERR_INVALID, "working directory '%s' is not an absolute path", p->cwd);
+    if (add_dirs(p, e) < 0 || add_usr(p, host, e) < 0 || add_etc(p, e) < 0 || add_dev(p, e) < 0)
+        return -1;
+    if (add_callers(p, spec, e) < 0 || add_proc(p, e) < 0)
+        return -1;
+    return spec->is_read_only ? seal_root(p, e) : 0;
+}
+
+void plan_done(struct plan *p)
+{
+    for (size_t i = 0; i < p->text_count; i++)
+        free(p->texts[i]);
+    p->text_count = p->n = 0;
+}

@@ -1,0 +1,80 @@
+/* plan: what will be done to make one sandbox, as data. A spec comes in, rows come out; the child of box_start walks
+ * them and decides nothing. So what a sandbox sees can be read, printed and tested without any privilege.
+ *
+ * Owns:     its texts. Does no I/O but one look at what the host image is made of (plan_host_look).
+ * Used by:  box.c, which makes it before it clones; mounts.c, which walks it in the child.
+ * Order:    rows are done in order, and each stands on those before it. Binds are first taken hold of, all of them,
+ *           while the child still is who called, then put in their place.
+ */
+#ifndef SILICA_ISOLATE_PLAN_H
+#define SILICA_ISOLATE_PLAN_H
+
+#include "isolate/box.h"
+#include "isolate/limits.h"
+#include "isolate/userns.h"
+
+#define PLAN_SHELL "/bin/sh"
+
+enum plan_op {
+    PLAN_DIR,    /* a directory of `mode` */
+    PLAN_LINK,   /* a link at target that says `source` */
+    PLAN_FILE,   /* a file whose content is `source` */
+    PLAN_BIND,   /* the host's tree or file `source` */
+    PLAN_TMPFS,  /* an empty tmpfs of `bytes` */
+    PLAN_PROC,   /* the proc of the new PID namespace */
+    PLAN_DEVPTS, /* terminals of its own */
+    PLAN_WRITE,  /* `source` is written into the file: kernel settings of the new namespaces */
+    PLAN_SEAL,   /* what is there becomes read-only */
+    PLAN_HIDE,   /* what is there becomes empty and unreadable */
+    PLAN_KEEP,   /* what is there stays writable when the root is sealed */
+    PLAN_SEAL_ROOT,
+};
+
+enum plan_flag {
+    PLAN_RDONLY = 1 << 0,
+    PLAN_NODEV = 1 << 1,
+    PLAN_NOEXEC = 1 << 2,   /* set-user-ID bits never count: every mount is nosuid */
+    PLAN_OPTIONAL = 1 << 3, /* the host may not have it */
+    PLAN_OF_USER =
+        1 << 4, /* belongs to the user who runs commands, not to the one who built the root */
+};
+
+struct plan_row {
+    enum plan_op op;
+    const char *target; /* inside, relative to the new root */
+    const char *source;
+    unsigned flags; /* enum plan_flag */
+    mode_t mode;
+    uint64_t bytes;
+};
+
+/* What the host image depends on. */
+struct plan_host {
+    bool has_merged[4]; /* /bin, /sbin, /lib, /lib64 are links into /usr */
+    bool has_dir[4];    /* or directories of their own */
+    bool has_python;
+    bool has_python3;
+};
+
+struct plan {
+    struct plan_row rows[PLAN_ROWS_MAX];
+    size_t n;
+    char *texts[PLAN_ROWS_MAX * 2];
+    size_t text_count;
+    struct ids ids;
+    uint64_t root_bytes;
+    bool is_root_sealed;
+    uint64_t nproc; /* RLIMIT_NPROC, 0 for none: where no cgroup counts processes */
+    const char *hostname;
+    const char *cwd;
+};
+
+void plan_host_look(struct plan_host *ret);
+/* p is filled; -1 with ERR_INVALID for a spec that cannot be, ERR_LIMIT for too much of it, and ERR_UNSUPPORTED. p is to
+ * be done with either way. */
+int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids,
+              const struct plan_host *host, struct err *e);
+void plan_done(struct plan *p);
+const char *plan_op_name(enum plan_op op);
+
+#endif

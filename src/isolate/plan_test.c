@@ -1,0 +1,240 @@
+#include "isolate/plan.h"
+#include "isolate/seccomp_calls.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static const struct plan_host debian = { .has_merged = { true, true, true, true },
+                                         .has_python3 = true };
+static const struct ids one = { .kind = IDS_ONE,
+                                .uid = 1000,
+                                .gid = 1000,
+                                .outside_uid = 65534,
+                                .outside_gid = 65534,
+                                .count = 1 };
+
+static const struct plan_row *find(const struct plan *p, enum plan_op op, const char *target)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->rows[i].op == op && strcmp(p->rows[i].target, target) == 0)
+            return &p->rows[i];
+    return NULL;
+}
+
+static size_t index_of(const struct plan *p, enum plan_op op, const char *target)
+{
+    const struct plan_row *row = find(p, op, target);
+
+    assert_non_null(row);
+    return (size_t)(row - p->rows);
+}
+
+static void make(struct plan *p, const struct box_spec *spec)
+{
+    struct err e = { 0 };
+
+    if (plan_make(p, spec, &one, &debian, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void host_image(void **state)
+{
+    static const struct row {
+        enum plan_op op;
+        const char *target, *source;
+        unsigned flags;
+    } rows[] = {
+        { PLAN_BIND, "usr", "/usr", PLAN_RDONLY | PLAN_NODEV },
+        { PLAN_LINK, "bin", "usr/bin", 0 },
+        { PLAN_LINK, "lib64", "usr/lib64", 0 },
+        { PLAN_LINK, "opt/silica/bin/python", "/usr/bin/python3", 0 },
+        { PLAN_BIND, "etc/ssl/certs", "/etc/ssl/certs", PLAN_RDONLY | PLAN_NODEV | PLAN_OPTIONAL },
+        { PLAN_BIND, "dev/null", "/dev/null", PLAN_NOEXEC },
+        { PLAN_LINK, "dev/ptmx", "pts/ptmx", 0 },
+        { PLAN_TMPFS, "dev/shm", NULL, PLAN_NODEV },
+        { PLAN_FILE, "etc/hostname", "my-box\n", 0 },
+        { PLAN_FILE, "etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n", 0 },
+        { PLAN_PROC, "proc", NULL, PLAN_NODEV | PLAN_NOEXEC },
+        { PLAN_HIDE, "proc/kcore", NULL, PLAN_OPTIONAL },
+        { PLAN_SEAL, "proc/sys", NULL, PLAN_OPTIONAL },
+        { PLAN_WRITE, "proc/sys/user/max_user_namespaces", "0", 0 },
+        { PLAN_DIR, "workspace", NULL, PLAN_OF_USER },
+    };
+    const struct box_spec spec = { .name = "my_box", .uid = 1000, .gid = 1000 };
+    struct plan p;
+
+    (void)state;
+    make(&p, &spec);
+    EACH(r, rows) {
+        const struct plan_row *row = find(&p, r->op, r->target);
+
+        if (!row)
+            fail_msg("no row %s %s", plan_op_name(r->op), r->target);
+        assert_int_equal(row->flags, r->flags);
+        if (r->source)
+            assert_string_equal(row->source, r->source);
+    }
+    assert_string_equal(p.cwd, "/workspace");
+    assert_int_equal(p.root_bytes, BOX_ROOT_BYTES);
+    plan_done(&p);
+}
+
+/* The whole host is not there, whatever else changes: each bind is /usr, a node, or a name of the allow-list. */
+static void nothing_else_of_the_host(void **state)
+{
+    static const char *const never[] = { "/",    "/root",       "/home",    "/var",
+                                         "/etc", "/run",        "/proc",    "/sys",
+                                         "/dev", "/etc/shadow", "/etc/ssl", "/etc/passwd" };
+    const struct box_spec spec = { .name = "x", .uid = 1000, .gid = 1000 };
+    struct plan p;
+
+    (void)state;
+    make(&p, &spec);
+    for (size_t i = 0; i < p.n; i++) {
+        const struct plan_row *row = &p.rows[i];
+
+        if (row->op != PLAN_BIND)
+            continue;
+        for (size_t k = 0; k < LEN(never); k++)
+            assert_string_not_equal(row->source, never[k]);
+        assert_true((row->flags & PLAN_RDONLY) || span_starts(span_cstr(row->source), "/dev/"));
+    }
+    assert_null(find(&p, PLAN_SEAL_ROOT, ""));
+    plan_done(&p);
+}
+
+static void order(void **state)
+{
+    static const struct box_bind binds[] = { { "/srv/data", "/data/deep//in/./", true } };
+    static const char *const host_paths[] = { "/opt/tool", NULL };
+    const struct box_spec spec = { .name = "x",
+                                   .uid = 1000,
+                                   .gid = 1000,
+                                   .binds = binds,
+                                   .bind_count = 1,
+                                   .host_paths = host_paths,
+                                   .is_read_only = true };
+    struct plan p;
+
+    (void)state;
+    make(&p, &spec);
+    assert_true(index_of(&p, PLAN_DIR, "data") < index_of(&p, PLAN_DIR, "data/deep"));
+    assert_true(index_of(&p, PLAN_DIR, "data/deep") < index_of(&p, PLAN_BIND, "data/deep/in"));
+    assert_int_equal(find(&p, PLAN_BIND, "data/deep/in")->flags, PLAN_NODEV);
+    assert_int_equal(find(&p, PLAN_BIND, "opt/tool")->flags, PLAN_NODEV | PLAN_RDONLY);
+    assert_true(index_of(&p, PLAN_PROC, "proc") <
+                index_of(&p, PLAN_WRITE, "proc/sys/user/max_user_namespaces"));
+    assert_true(index_of(&p, PLAN_WRITE, "proc/sys/user/max_user_namespaces") <
+                index_of(&p, PLAN_SEAL, "proc/sys"));
+    assert_true(index_of(&p, PLAN_BIND, "dev/null") < index_of(&p, PLAN_HIDE, "proc/kcore"));
+    assert_int_equal(index_of(&p, PLAN_SEAL_ROOT, ""), p.n - 1);
+    assert_true(index_of(&p, PLAN_KEEP, "tmp") < p.n - 1);
+    plan_done(&p);
+}
+
+static void refusals(void **state)
+{
+    static const char *const layers[] = { "/x", NULL };
+    static const struct box_bind up[] = { { "/srv", "/a/../etc", false } };
+    static const struct box_bind root[] = { { "/srv", "//", false } };
+    static const struct box_bind relative[] = { { "srv", "/srv", false } };
+    static const struct box_bind proc[] = { { "/srv", "/proc/sys", false } };
+    static const struct row {
+        const char *name;
+        struct box_spec spec;
+        enum err_code code;
+        const char *text;
+    } rows[] = {
+        { "layers", { .layers = layers }, ERR_UNSUPPORTED, "images made of layers" },
+        { "relative cwd", { .cwd = "x" }, ERR_INVALID, "working directory 'x' is not" },
+        { "..",
+          { .binds = up, .bind_count = 1 },
+          ERR_INVALID,
+          "cannot show '/srv' at '/a/../etc'" },
+        { "/", { .binds = root, .bind_count = 1 }, ERR_INVALID, "cannot show '/srv' at '//'" },
+        { "relative source",
+          { .binds = relative, .bind_count = 1 },
+          ERR_INVALID,
+          "'srv' is not an" },
+        { "proc", { .binds = proc, .bind_count = 1 }, ERR_INVALID, "proc is the kernel's" },
+    };
+
+    (void)state;
+    EACH(r, rows) {
+        struct plan p;
+        struct err e = { 0 };
+
+        assert_int_equal(plan_make(&p, &r->spec, &one, &debian, &e), -1);
+        assert_int_equal(e.code, r->code);
+        if (!strstr(e.msg, r->text))
+            fail_msg("%s: '%s'", r->name, e.msg);
+        plan_done(&p);
+    }
+}
+
+static void too_much(void **state)
+{
+    struct box_bind binds[PLAN_ROWS_MAX];
+    const struct box_spec spec = { .name = "x", .binds = binds, .bind_count = LEN(binds) };
+    struct plan p;
+    struct err e = { 0 };
+
+    (void)state;
+    EACH(b, binds)
+        *b = (struct box_bind){ "/srv", "/some/where", false };
+    assert_int_equal(plan_make(&p, &spec, &one, &debian, &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    plan_done(&p);
+}
+
+static void id_ranges(void **state)
+{
+    static const struct row {
+        const char *map;
+        uint32_t base, count;
+        bool want;
+    } rows[] = {
+        { "         0          0 4294967295\n", IDS_BASE, IDS_COUNT, true },
+        { "0 100000 65536\n", IDS_BASE, IDS_COUNT, false },
+        { "0 100000 65536\n", 0, 65536, true },
+        { "0 100000 65536\n", 1, 65536, false },
+        { "0 1000 1\n1 100000 65536\n", 1, 65536, true },
+        { "", 0, 1, false },
+        { "nonsense\n", 0, 1, false },
+    };
+
+    (void)state;
+    EACH(r, rows)
+        assert_int_equal(ids_map_covers(span_cstr(r->map), r->base, r->count), r->want);
+    assert_int_equal(ids_base_of_name("a"), ids_base_of_name("a"));
+    assert_int_not_equal(ids_base_of_name("a"), ids_base_of_name("b"));
+    for (char name[] = "a"; name[0] <= 'z'; name[0]++) {
+        uint32_t base = ids_base_of_name(name);
+
+        assert_true(base >= IDS_BASE && base < 0x7fff0000u && base % IDS_COUNT == 0);
+    }
+}
+
+static void few_calls(void **state)
+{
+    (void)state;
+    assert_true(LEN(seccomp_calls) + SECCOMP_RULED_CALLS <= SECCOMP_CALLS_MAX);
+    for (size_t i = 0; i < LEN(seccomp_calls); i++) {
+        assert_true(seccomp_calls[i].needed_by[0] != '\0');
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(seccomp_calls[i].name, seccomp_calls[k].name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_image), cmocka_unit_test(nothing_else_of_the_host),
+        cmocka_unit_test(order),      cmocka_unit_test(refusals),
+        cmocka_unit_test(too_much),   cmocka_unit_test(id_ranges),
+        cmocka_unit_test(few_calls),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+/* userns: which ids of the host a sandbox's ids are, and telling the kernel so.
+ *
+ * Three kinds of caller (design: the table of callers): root gives each sandbox 65,536 ids that nobody else has; an
+ * account with a range in /etc/subuid gives that range; any other account has one id to give, its own.
+ *
+ * Owns:     nothing.
+ * Used by:  box.c: ids_choose before the clone, ids_write after it, from the parent.
+ */
+#ifndef SILICA_ISOLATE_USERNS_H
+#define SILICA_ISOLATE_USERNS_H
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+enum ids_kind {
+    IDS_ONE,  /* the one id inside is the caller */
+    IDS_ROOT, /* a range, written by ourselves */
+    IDS_RANGE, /* the caller as one id, and its range beside it, written by newuidmap and newgidmap */
+};
+
+struct ids {
+    enum ids_kind kind;
+    uid_t uid; /* of commands, inside */
+    gid_t gid;
+    uid_t outside_uid; /* what `uid` is on the host */
+    gid_t outside_gid;
+    uint32_t base; /* first id of the range on the host */
+    uint32_t count;
+};
+
+/* The range of root's sandbox of this name: a hash picks one of IDS_SLOTS, so a name always has the same files. Two
+ * names may meet in one range; they are still apart by every namespace. */
+uint32_t ids_base_of_name(const char *name);
+/* uid_map as /proc/self has it: are ids base..base+count-1 ours to give? */
+bool ids_map_covers(struct span map, uint32_t base, uint32_t count);
+int ids_choose(const char *name, uid_t uid, gid_t gid, struct ids *ret, struct err *e);
+/* The map lines, for the kernel or for newuidmap. */
+int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e);
+/* Writes both maps of the process that has just been cloned. */
+int ids_write(const struct ids *ids, pid_t pid, struct err *e);
+
+#endif
