@@ -4,6 +4,14 @@
 
 #define HELP_FLAG_COLUMNS 34
 
+static const struct opt *find_letter(const struct opt_program *prog, uint8_t letter)
+{
+    for (size_t i = 0; i < prog->opt_count; i++)
+        if (prog->opts[i].letter && prog->opts[i].letter == (char)letter)
+            return &prog->opts[i];
+    return NULL;
+}
+
 /* "--x", "-x" and "--no-x" name the row "--x". A single letter is never taken for a long flag. */
 static const struct opt *find(const struct opt_program *prog, struct span name,
                               bool *ret_is_negated)
@@ -14,7 +22,7 @@ static const struct opt *find(const struct opt_program *prog, struct span name,
     else if (span_starts(name, "-") && name.n > 2)
         name = span_skip(name, 1);
     else
-        return NULL;
+        return name.n == 2 ? find_letter(prog, name.p[1]) : NULL;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < prog->opt_count; i++) {
             const struct opt *o = &prog->opts[i];
@@ -125,6 +133,22 @@ static int defaults_and_env(const struct opt_program *prog, void *into, struct e
     return 0;
 }
 
+/* "-it": every letter is a boolean's, and none of them is what the argument means otherwise. */
+static bool take_letters(const struct opt_program *prog, struct span arg, void *into)
+{
+    if (arg.n < 3 || arg.p[0] != '-' || arg.p[1] == '-')
+        return false;
+    for (size_t i = 1; i < arg.n; i++) {
+        const struct opt *o = find_letter(prog, arg.p[i]);
+
+        if (!o || o->kind != OPT_BOOL)
+            return false;
+    }
+    for (size_t i = 1; i < arg.n; i++)
+        *(bool *)((char *)into + find_letter(prog, arg.p[i])->offset) = true;
+    return true;
+}
+
 static int one_flag(const struct opt_program *prog, char **argv, int *at, int argc, void *into,
                     bool *seen, struct err *e)
 {
@@ -135,6 +159,8 @@ static int one_flag(const struct opt_program *prog, char **argv, int *at, int ar
     bool is_negated;
     const struct opt *o = find(prog, name, &is_negated);
 
+    if (!o && take_letters(prog, arg, into))
+        return 0;
     if (!o) {
         (void)err_set(e, ERR_USAGE, "unknown option '%s'", argv[*at]);
         err_hint(e, "see `%s --help`", prog->name);
@@ -214,7 +240,10 @@ static void help_row(const struct opt *o, struct buf *out)
     OWN(buf_done) struct buf left = BUF_INIT(256);
     struct err e;
 
-    (void)buf_addf(&left, &e, "  %s%s%s", o->flag, o->kind == OPT_BOOL ? "" : " ",
+    if (o->letter)
+        (void)buf_addf(&left, &e, "  -%c, ", o->letter);
+    (void)buf_addf(&left, &e, "%s%s%s%s", o->letter ? "" : "  ", o->flag,
+                   o->kind == OPT_BOOL ? "" : " ",
                    o->kind == OPT_BOOL ? ""
                    : o->arg            ? o->arg
                                        : "N");
@@ -272,6 +301,8 @@ static void roff_row(const struct opt *o, struct buf *out)
     struct err e;
 
     (void)buf_addf(out, &e, ".TP\n\\fB");
+    if (o->letter)
+        (void)buf_addf(out, &e, "\\-%c\\fR, \\fB", o->letter);
     roff_text(out, o->flag);
     (void)buf_addf(out, &e, "\\fR");
     if (o->kind != OPT_BOOL)

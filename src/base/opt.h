@@ -6,7 +6,7 @@
  *
  * Owns:     nothing: string values point into argv or the environment.
  * Order:    a flag wins over its environment variable, that over the default. `--x V`, `--x=V`, `-x` as Go
- *           writes long flags with one dash, and `--no-x` for booleans are accepted.
+ *           writes long flags with one dash, `--no-x` for booleans, and letters where a row has one are accepted.
  */
 #ifndef SILICA_BASE_OPT_H
 #define SILICA_BASE_OPT_H
@@ -22,7 +22,7 @@ enum opt_kind {
     OPT_LIST,  /* struct opt_list: may be given several times */
 };
 
-#define OPT_LIST_MAX 16
+#define OPT_LIST_MAX 64
 
 struct opt_list {
     const char *v[OPT_LIST_MAX];
@@ -39,7 +39,8 @@ struct opt {
     const char *arg;   /* what --help calls the value: "HOST:PORT" */
     const char *help;  /* NULL hides the row (aliases) */
     const char
-        *group; /* heading above this row, for it and those after it; NULL: none of its own */
+        *group;  /* heading above this row, for it and those after it; NULL: none of its own */
+    char letter; /* 'e': also "-e"; booleans together, as in "-it". 0: none */
 };
 
 struct opt_program {

@@ -140,7 +140,7 @@ static void test_list_is_bounded(void **state)
     assert_int_equal(opt_parse(&program, 2 * OPT_LIST_MAX + 1, argv, &got, &rest, &e), 0);
     assert_int_equal(got.listen.n, OPT_LIST_MAX);
     assert_int_equal(opt_parse(&program, 2 * OPT_LIST_MAX + 3, argv, &got, &rest, &e), -1);
-    assert_string_equal(e.msg, "--listen: given more than 16 times");
+    assert_string_equal(e.msg, "--listen: given more than 64 times");
 }
 
 static void test_was_given(void **state)
@@ -207,12 +207,48 @@ static void test_groups(void **state)
                         ".SS Speed\n.TP\n\\fB\\-\\-fast\\fR\n\\&.fast.\n");
 }
 
+static void test_letters(void **state)
+{
+    /* clang-format off */
+    static const struct opt with_letters[] = {
+        { "--root", NULL, OPT_STR, offsetof(struct options, root), NULL, 0, 0, "DIR", "the root", .letter = 'r' },
+        { "--fast", NULL, OPT_BOOL, offsetof(struct options, is_fast), NULL, 0, 0, NULL, "fast", .letter = 'f' },
+        { "--count", NULL, OPT_U64, offsetof(struct options, count), NULL, 0, 0, NULL, "how many" },
+    };
+    static const struct { const char *name, *args[3], *error; const char *root; bool is_fast; } cases[] = {
+        { "a value follows",  { "-r", "/x" }, NULL, "/x", false },
+        { "a value behind =", { "-r=/x" }, NULL, "/x", false },
+        { "alone",            { "-f" }, NULL, "", true },
+        { "booleans at once", { "-ff" }, NULL, "", true },
+        { "one takes a value", { "-fr", "/x" }, "unknown option '-fr'" },
+        { "unknown letter",   { "-c", "1" }, "unknown option '-c'" },
+    };
+    /* clang-format on */
+    const struct opt_program tool = { "tool", "", "tool", with_letters, LEN(with_letters) };
+    OWN(buf_done) struct buf help = BUF_INIT(8192);
+
+    EACH(c, cases) {
+        char *argv[] = { (char *)"tool", (char *)c->args[0], (char *)c->args[1], NULL };
+        struct options got = { 0 };
+        struct err e = { 0 };
+        int rest, ret = opt_parse(&tool, c->args[1] ? 3 : 2, argv, &got, &rest, &e);
+
+        if (ret != (c->error ? -1 : 0) || strcmp(e.msg, c->error ? c->error : "") != 0)
+            fail_msg("%s: %d '%s'", c->name, ret, e.msg);
+        if (!c->error && (got.is_fast != c->is_fast || strcmp(got.root ? got.root : "", c->root)))
+            fail_msg("%s: fast %d root '%s'", c->name, got.is_fast, got.root);
+    }
+    opt_help(&tool, &help);
+    assert_non_null(strstr(buf_cstr(&help), "  -r, --root DIR                  the root\n"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest list[] = { cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_list_is_bounded),
-                                       cmocka_unit_test(test_was_given),
-                                       cmocka_unit_test(test_help), cmocka_unit_test(test_groups) };
+    const struct CMUnitTest list[] = {
+        cmocka_unit_test(test_rows),      cmocka_unit_test(test_list_is_bounded),
+        cmocka_unit_test(test_was_given), cmocka_unit_test(test_help),
+        cmocka_unit_test(test_groups),    cmocka_unit_test(test_letters)
+    };
 
     return cmocka_run_group_tests(list, NULL, NULL);
 }
