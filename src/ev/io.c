@@ -4,20 +4,41 @@
 #include "base/time.h"
 #include "ev/limits.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+
+static void watch(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx)
+{
+    io->poll = NEW(struct ev_poll);
+    *io->poll = (struct ev_poll){ .loop = loop, .fn = fn, .ctx = ctx, .fd = fd };
+}
 
 int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx,
                struct err *e)
 {
     int on = 1;
-    struct ev_poll *p;
 
     if (ioctl(fd, FIONBIO, &on) < 0)
         return err_sys(e, "cannot watch descriptor %d", fd);
-    p = NEW(struct ev_poll);
-    *p = (struct ev_poll){ .loop = loop, .fn = fn, .ctx = ctx, .fd = fd };
-    io->poll = p;
+    watch(io, loop, fd, fn, ctx);
+    return 0;
+}
+
+int ev_io_open_shared(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx,
+                      struct err *e)
+{
+    struct epoll_event event = { 0 };
+
+    /* Whether epoll takes it shows only when it is asked to. */
+    if (epoll_ctl(ev_loop_epoll(loop), EPOLL_CTL_ADD, fd, &event) < 0) {
+        (void)err_sys(e, "cannot watch descriptor %d", fd);
+        if (e->sys == EPERM)
+            e->code = ERR_UNSUPPORTED;
+        return -1;
+    }
+    (void)epoll_ctl(ev_loop_epoll(loop), EPOLL_CTL_DEL, fd, NULL);
+    watch(io, loop, fd, fn, ctx);
     return 0;
 }
 

@@ -22,6 +22,11 @@ struct ev_io {
 /* The descriptor becomes non-blocking. Nothing is reported before ev_io_want. */
 int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx,
                struct err *e);
+/* The same for a descriptor that others share, such as our standard streams: its mode is left alone, so read or write
+ * only what cannot block after it was ready. ERR_UNSUPPORTED: it cannot be waited for, as with files: it is always
+ * ready. */
+int ev_io_open_shared(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx,
+                      struct err *e);
 /* What to report from now on; 0 for nothing. Level-triggered. */
 void ev_io_want(struct ev_io *io, unsigned events);
 unsigned ev_io_wanted(const struct ev_io *io);
