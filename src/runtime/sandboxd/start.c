@@ -90,6 +90,14 @@ static void on_output(void *ctx, enum exec_stream which, struct span piece)
         exec_pause(s->exec);
 }
 
+/* The owner of the sandbox, on its control socket, is told which signal it was, as shells tell it. */
+static int exit_code_for(const struct runtime *rt, const struct exec_result *r)
+{
+    if (r->signal && rt->opt.control_fd != UINT64_MAX)
+        return 128 + r->signal;
+    return command_exit_code(r);
+}
+
 static void on_ended(void *ctx, struct exec_result *r)
 {
     Process__V1__StartResponse event = PROCESS__V1__START_RESPONSE__INIT;
@@ -106,7 +114,7 @@ static void on_ended(void *ctx, struct exec_result *r)
         end(s, why.status, why.text);
         return;
     }
-    exit.exit_code = command_exit_code(r);
+    exit.exit_code = exit_code_for(s->rt, r);
     event.event_case = PROCESS__V1__START_RESPONSE__EVENT_EXIT;
     event.exit = &exit;
     send_event(s, &event);
