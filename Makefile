@@ -10,6 +10,7 @@ PREFIX ?= /usr/local
 all: setup-build build/release/build.ninja          ## the release build, its programs copied to build/
 	ninja -C build/release
 	install -s build/release/src/runtime/silica-runtime build/silica-runtime
+	install -s build/release/src/cli/silica build/silica
 
 help:                                               ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +59,7 @@ man: all                                            ## docs/man, from the templa
 	mv build/silica-runtime.1 docs/man/silica-runtime.1
 
 install: all                                        ## programs and manuals below DESTDIR and PREFIX (/usr/local)
+	install -D build/silica $(DESTDIR)$(PREFIX)/bin/silica
 	install -D build/silica-runtime $(DESTDIR)$(PREFIX)/bin/silica-runtime
 	install -D -m 644 docs/man/silica-runtime.1 $(DESTDIR)$(PREFIX)/share/man/man1/silica-runtime.1
 

@@ -1,0 +1,14 @@
+/* payload: silica-runtime, which `silica` carries inside itself, so that one file is all there is to install.
+ *
+ * Owns:     nothing; the descriptor is the caller's.
+ */
+#ifndef SILICA_CLI_PAYLOAD_H
+#define SILICA_CLI_PAYLOAD_H
+
+#include "base/err.h"
+
+/* A sealed file in memory that holds the program, open for reading and for exec: nobody can change what runs as PID 1,
+ * whoever else reaches the file. */
+int payload_open(int *ret_fd, struct err *e);
+
+#endif

@@ -1,0 +1,348 @@
+/* silica run: a command in a new sandbox, which ends with it. */
+#include "cli/command.h"
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "cli/payload.h"
+#include "cli/session.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#define ENV_MAX (OPT_LIST_MAX + 8) /* ours and the caller's */
+#define ID_MAX  65535              /* a sandbox has 65,536 ids where the host can give them */
+
+struct run_options {
+    struct opt_list binds, env, host_paths;
+    const char *cwd, *user, *cpus, *limits, *output;
+    uint64_t memory_bytes, pids, timeout_ms;
+    bool is_read_only, is_interactive, has_tty, is_help;
+};
+
+#define AT(field) offsetof(struct run_options, field)
+
+/* clang-format off */
+static const struct opt opts[] = {
+    /* flag, environment, kind, field, default, min, max, argument, help, heading above it */
+    { "--volume", NULL, OPT_LIST, AT(binds), NULL, 0, 0, "SRC:DST[:ro]", "show SRC of the host as DST inside, writable unless :ro; may be repeated", "What is inside", 'v' },
+    { "--host-path", NULL, OPT_LIST, AT(host_paths), NULL, 0, 0, "DIR", "show DIR of the host at its own place, read-only; may be repeated" },
+    { "--read-only", NULL, OPT_BOOL, AT(is_read_only), NULL, 0, 0, NULL, "nothing can be written but /tmp, the home and writable volumes" },
+    { "--env", NULL, OPT_LIST, AT(env), NULL, 0, 0, "NAME[=VALUE]", "set a variable; without =VALUE it is ours; may be repeated", NULL, 'e' },
+    { "--workdir", NULL, OPT_STR, AT(cwd), NULL, 0, 0, "DIR", "directory inside to run in; default: the home", NULL, 'w' },
+    { "--user", NULL, OPT_STR, AT(user), "1000", 0, 0, "UID[:GID]", "who the command is inside; outside it is nobody else than you", NULL, 'u' },
+    { "--interactive", NULL, OPT_BOOL, AT(is_interactive), NULL, 0, 0, NULL, "accepted for habit: input is always forwarded", "Streams", 'i' },
+    { "--tty", NULL, OPT_BOOL, AT(has_tty), NULL, 0, 0, NULL, "give the command a terminal of its own, as large as yours", NULL, 't' },
+    { "--output", NULL, OPT_STR, AT(output), "text", 0, 0, "FORMAT", "json: end with one line on stderr that says how it went", NULL, 'o' },
+    { "--memory", NULL, OPT_BYTES, AT(memory_bytes), NULL, 1 << 20, 0, "SIZE", "memory of all processes together; beyond it the largest is killed", "Limits", 'm' },
+    { "--cpus", NULL, OPT_STR, AT(cpus), NULL, 0, 0, "N", "processors' worth of time, such as 0.5" },
+    { "--pids", NULL, OPT_U64, AT(pids), NULL, 1, 4194304, "N", "processes and threads at once" },
+    { "--limits", NULL, OPT_STR, AT(limits), "strict", 0, 0, "MODE", "best-effort: a limit that this host cannot enforce is no error" },
+    { "--timeout", NULL, OPT_MS, AT(timeout_ms), NULL, 1, 0, "TIME", "kill everything inside after this long, and return 124" },
+    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
+};
+/* clang-format on */
+
+const struct opt_program run_program = {
+    .name = "silica run",
+    .usage = "[options] [IMAGE] -- COMMAND [ARGUMENTS]",
+    .example = "silica run -- python3 -c 'print(6 * 7)'\n"
+               "silica run -v \"$PWD\":/work -w /work --timeout 1m -- make test\n"
+               "silica run -t -- bash",
+    .opts = opts,
+    .opt_count = LEN(opts),
+    .epilog =
+        "IMAGE is 'host', the default: this machine's /usr, read-only, in a root of its own. There is no\n"
+        "network inside but loopback. The exit code is the command's, 128+N when signal N killed it; 127 when it\n"
+        "was not found, 126 when it cannot be run, 125 when the sandbox failed, 124 after --timeout, 2 for\n"
+        "a wrong command line. INT, TERM, HUP, QUIT, USR1 and USR2 are forwarded. Nothing stays behind.",
+};
+
+/* What a box_spec points to. */
+struct run_plan {
+    struct box_bind binds[OPT_LIST_MAX];
+    const char *env[ENV_MAX + 1];
+    char *texts[2 * OPT_LIST_MAX + ENV_MAX]; /* to be freed */
+    size_t env_count, text_count;
+    const char *host_paths[OPT_LIST_MAX + 1];
+    char name[32];
+};
+
+static void run_plan_done(struct run_plan *p)
+{
+    for (size_t i = 0; i < p->text_count; i++)
+        free(p->texts[i]);
+}
+
+static const char *keep(struct run_plan *p, char *text)
+{
+    assert(p->text_count < LEN(p->texts));
+    p->texts[p->text_count++] = text;
+    return text;
+}
+
+/* ---- from texts to the spec ---- */
+
+/* "SRC:DST[:ro|rw]". */
+static int read_bind(struct run_plan *p, const char *text, struct box_bind *ret, struct err *e)
+{
+    struct span rest = span_cstr(text), source, target, mode = SPAN("rw");
+    const char *source_text;
+    char *full;
+
+    if (!span_cut(&rest, ':', &source) || !source.n || !span_cut(&rest, ':', &target) || !target.n)
+        return err_set(e, ERR_USAGE, "--volume: '%s' is not SRC:DST[:ro]", text);
+    if (rest.n)
+        mode = rest;
+    if (!span_is(mode, "ro") && !span_is(mode, "rw"))
+        return err_set(e, ERR_USAGE, "--volume: '%s' ends neither in :ro nor in :rw", text);
+    if (target.p[0] != '/')
+        return err_set(e, ERR_USAGE, "--volume: '%.*s' inside is not an absolute path",
+                       SPAN_ARG(target));
+    source_text = keep(p, span_dup(source));
+    full = realpath(source_text, NULL);
+    if (!full) {
+        (void)err_sys(e, "--volume: cannot use '%s' of the host", source_text);
+        e->code = ERR_USAGE;
+        return -1;
+    }
+    *ret = (struct box_bind){ .source = keep(p, full),
+                              .target = keep(p, span_dup(target)),
+                              .is_writable = span_is(mode, "rw") };
+    return 0;
+}
+
+static int add_env(struct run_plan *p, const char *var, struct err *e)
+{
+    const char *value;
+    char *text;
+
+    if (strchr(var, '=') == var || !*var)
+        return err_set(e, ERR_USAGE, "--env: '%s' has no name", var);
+    if (strchr(var, '=')) {
+        p->env[p->env_count++] = var;
+        return 0;
+    }
+    value = getenv(var);
+    if (!value)
+        return 0; /* not set here, so not there */
+    if (asprintf(&text, "%s=%s", var, value) < 0)
+        abort();
+    p->env[p->env_count++] = keep(p, text);
+    return 0;
+}
+
+/* Ours come first; the kernel's exec keeps both of a pair, and what reads them takes ours only where there is no
+ * other: so a name that is given replaces ours. */
+static bool is_given(const struct opt_list *given, const char *ours)
+{
+    size_t n = (size_t)(strchr(ours, '=') - ours);
+
+    for (size_t i = 0; i < given->n; i++)
+        if (strncmp(given->v[i], ours, n) == 0 && (given->v[i][n] == '=' || !given->v[i][n]))
+            return true;
+    return false;
+}
+
+static int read_env(struct run_plan *p, const struct run_options *o, struct err *e)
+{
+    static const char *const ours[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "USER=user",
+                                        "LANG=C.UTF-8" };
+    const char *term = getenv("TERM");
+    char *text;
+
+    for (size_t i = 0; i < LEN(ours); i++)
+        if (!is_given(&o->env, ours[i]))
+            p->env[p->env_count++] = ours[i];
+    if (o->has_tty && !is_given(&o->env, "TERM=")) {
+        if (asprintf(&text, "TERM=%s", term && *term ? term : "xterm") < 0)
+            abort();
+        p->env[p->env_count++] = keep(p, text);
+    }
+    for (size_t i = 0; i < o->env.n; i++)
+        if (add_env(p, o->env.v[i], e) < 0)
+            return -1;
+    return 0;
+}
+
+static int read_user(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *e)
+{
+    struct span rest = span_cstr(text), uid_text, gid_text;
+    uint64_t uid, gid;
+
+    if (!span_cut(&rest, ':', &uid_text) || !str_u64(uid_text, ID_MAX, &uid))
+        return err_set(e, ERR_USAGE, "--user: '%s' is not UID[:GID], numbers up to %d", text,
+                       ID_MAX);
+    gid = uid;
+    gid_text = rest;
+    if (strchr(text, ':') && !str_u64(gid_text, ID_MAX, &gid))
+        return err_set(e, ERR_USAGE, "--user: '%s' is not UID[:GID], numbers up to %d", text,
+                       ID_MAX);
+    *ret_uid = (uid_t)uid;
+    *ret_gid = (gid_t)gid;
+    return 0;
+}
+
+static int read_cpus(const char *text, uint64_t *ret_milli, struct err *e)
+{
+    double cpus;
+
+    if (!text)
+        return 0;
+    if (!str_double(span_cstr(text), &cpus) || cpus < 0.01 || cpus > 4096)
+        return err_set(e, ERR_USAGE, "--cpus: '%s' is not a number from 0.01 to 4096", text);
+    *ret_milli = (uint64_t)(cpus * 1000);
+    return 0;
+}
+
+static int read_choice(const char *flag, const char *text, const char *no, const char *yes,
+                       bool *ret, struct err *e)
+{
+    *ret = strcmp(text, yes) == 0;
+    if (*ret || strcmp(text, no) == 0)
+        return 0;
+    return err_set(e, ERR_USAGE, "%s: '%s' is neither '%s' nor '%s'", flag, text, no, yes);
+}
+
+static int read_spec(struct run_plan *p, const struct run_options *o, struct box_spec *spec,
+                     struct err *e)
+{
+    for (size_t i = 0; i < o->binds.n; i++)
+        if (read_bind(p, o->binds.v[i], &p->binds[i], e) < 0)
+            return -1;
+    for (size_t i = 0; i < o->host_paths.n; i++) {
+        p->host_paths[i] = o->host_paths.v[i];
+        if (p->host_paths[i][0] != '/')
+            return err_set(e, ERR_USAGE, "--host-path: '%s' is not an absolute path",
+                           p->host_paths[i]);
+    }
+    if (o->cwd && o->cwd[0] != '/')
+        return err_set(e, ERR_USAGE, "--workdir: '%s' is not an absolute path", o->cwd);
+    (void)snprintf(p->name, sizeof p->name, "run-%x-%llx", (unsigned)getpid(),
+                   (unsigned long long)time_mono_us() & 0xffffff);
+    *spec = (struct box_spec){
+        .name = p->name,
+        .binds = p->binds,
+        .bind_count = o->binds.n,
+        .host_paths = p->host_paths,
+        .env = p->env,
+        .cwd = o->cwd,
+        .is_read_only = o->is_read_only,
+        .limits = { .memory_bytes = o->memory_bytes, .pids = o->pids },
+        .runtime_args = sandbox_runtime_args,
+    };
+    if (read_env(p, o, e) < 0 || read_user(o->user, &spec->uid, &spec->gid, e) < 0 ||
+        read_cpus(o->cpus, &spec->limits.cpu_milli, e) < 0)
+        return -1;
+    return read_choice("--limits", o->limits, "strict", "best-effort", &spec->is_best_effort, e);
+}
+
+/* ---- the run ---- */
+
+/* The image and the command: "[IMAGE] -- COMMAND". */
+static int read_command(int argc, char **argv, int rest, char ***ret_command, struct err *e)
+{
+    bool is_command = strcmp(argv[rest - 1], "--") == 0;
+
+    if (!is_command && rest < argc) {
+        const char *image = argv[rest];
+
+        if (strcmp(image, "host") != 0) {
+            (void)err_set(e, ERR_USAGE, "unknown image '%s': the only one is 'host'", image);
+            err_hint(e, "a command follows after --: silica run -- %s", image);
+            return -1;
+        }
+        if (rest + 1 < argc && strcmp(argv[rest + 1], "--") == 0) {
+            is_command = true;
+            rest += 2;
+        }
+    }
+    if (!is_command || rest >= argc || !*argv[rest]) {
+        (void)err_set(e, ERR_USAGE, "no command given");
+        err_hint(e, "it follows after --: silica run -- echo hello");
+        return -1;
+    }
+    *ret_command = argv + rest;
+    return 0;
+}
+
+static void say_json(const struct session_result *r, uint64_t start_ms)
+{
+    OWN(buf_done) struct buf line = BUF_INIT(8192);
+    struct json_out o;
+    struct err e;
+
+    json_out_init(&o, &line, 0);
+    json_out_object_begin(&o);
+    json_out_key(&o, "exit_code"), json_out_u64(&o, (uint64_t)r->exit_code);
+    json_out_key(&o, "timed_out"), json_out_bool(&o, r->is_timed_out);
+    json_out_key(&o, "start_ms"), json_out_u64(&o, start_ms);
+    json_out_key(&o, "ran_ms"), json_out_u64(&o, r->ran_ms);
+    if (r->has_error) {
+        json_out_key(&o, "error"), json_out_cstr(&o, r->e.msg);
+        json_out_key(&o, "code"), json_out_cstr(&o, err_map(r->e.code)->name);
+    }
+    json_out_object_end(&o);
+    if (json_out_end(&o, &e) == 0 && buf_addc(&line, '\n', &e) == 0)
+        (void)fd_write_all(2, buf_span(&line), &e);
+}
+
+static int start_box(struct box_spec *spec, struct box **ret, struct err *e)
+{
+    OWN_FD int runtime_fd = -1;
+
+    if (payload_open(&runtime_fd, e) < 0)
+        return -1;
+    spec->runtime_fd = runtime_fd;
+    return box_start(spec, ret, e);
+}
+
+static int run(struct box_spec *spec, const struct session_spec *session, bool is_json)
+{
+    struct session_result result = { .exit_code = EXIT_FAILED, .has_error = true };
+    uint64_t began_ms = time_mono_ms(), start_ms;
+    struct box *box = NULL;
+
+    session_block_signals();
+    if (start_box(spec, &box, &result.e) < 0) {
+        (void)err_wrap(&result.e, "cannot make the sandbox");
+        start_ms = time_mono_ms() - began_ms;
+    } else {
+        start_ms = time_mono_ms() - began_ms;
+        session_run(box, session, &result);
+    }
+    box_free(box);
+    if (is_json)
+        say_json(&result, start_ms);
+    else if (result.has_error)
+        (void)command_fail(&result.e, 0);
+    return result.exit_code;
+}
+
+int run_command(int argc, char **argv)
+{
+    OWN(run_plan_done) struct run_plan plan = { 0 };
+    struct run_options o = { 0 };
+    struct session_spec session = { 0 };
+    struct box_spec spec;
+    bool is_json;
+    char **command;
+    struct err e;
+    int rest;
+
+    if (opt_parse(&run_program, argc, argv, &o, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (o.is_help)
+        return command_show(opt_help, &run_program);
+    if (read_command(argc, argv, rest, &command, &e) < 0 ||
+        read_choice("--output", o.output, "text", "json", &is_json, &e) < 0 ||
+        read_spec(&plan, &o, &spec, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    session = (struct session_spec){ .argv = command,
+                                     .cwd = o.cwd ? o.cwd : BOX_HOME,
+                                     .has_tty = o.has_tty,
+                                     .timeout_ms = o.timeout_ms };
+    return run(&spec, &session, is_json);
+}
