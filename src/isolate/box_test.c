@@ -1,0 +1,456 @@
+/* Boxes are started for real, twice: as who runs the tests, and where that is root once more as an account that has
+ * nothing but its uid. What runs inside prints what it sees; the test compares. */
+#include "isolate/box.h"
+
+#include "base/fd.h"
+#include "isolate/runtime_path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define NOBODY 65534
+
+static const char *const env[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LC_ALL=C", NULL };
+static int runtime_fd = -1;
+static bool has_user_namespaces;
+
+struct ran {
+    struct buf out;
+    int status; /* as a shell says it */
+};
+
+static struct box_spec spec_of(const char *const *args)
+{
+    return (struct box_spec){ .name = "box-test",
+                              .env = env,
+                              .uid = 1000,
+                              .gid = 1000,
+                              .runtime_args = args,
+                              .runtime_fd = runtime_fd };
+}
+
+static void need_user_namespaces(void)
+{
+    if (has_user_namespaces)
+        return;
+    print_message("user namespaces are not allowed here\n");
+    skip();
+}
+
+/* Runs `script` as the main command of a box; both outputs come back. */
+static struct ran run_spec(struct box_spec spec, const char *script)
+{
+    const char *const args[] = { "--log-level", "off", "--", "sh", "-c", script, NULL };
+    struct ran r = { .out = BUF_INIT(1 << 20) };
+    struct box *b = NULL;
+    struct err e = { 0 };
+    int out[2];
+
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    spec.runtime_args = args;
+    spec.log_fd = out[1];
+    if (box_start(&spec, &b, &e) < 0)
+        fail_msg("%s", e.msg);
+    (void)close(out[1]);
+    if (fd_read_all(out[0], &r.out, &e) < 0)
+        fail_msg("%s", e.msg);
+    (void)close(out[0]);
+    (void)poll(&(struct pollfd){ .fd = box_pidfd(b), .events = POLLIN }, 1, 20000);
+    assert_int_equal(box_kill(b, &r.status, &e), 0);
+    r.status = WIFSIGNALED(r.status) ? 128 + WTERMSIG(r.status) : WEXITSTATUS(r.status);
+    box_free(b);
+    return r;
+}
+
+static void expect(const char *name, struct box_spec spec, const char *script, const char *want)
+{
+    struct ran r = run_spec(spec, script);
+
+    if (strcmp(buf_cstr(&r.out), want) != 0)
+        fail_msg("%s: got '%s', want '%s'", name, buf_cstr(&r.out), want);
+    buf_done(&r.out);
+}
+
+/* Scripts print a short word for what they find: a line of "ok" is what should be. */
+/* clang-format off */
+static void inside(void **state)
+{
+    static const struct row {
+        const char *name, *script, *want;
+    } rows[] = {
+        { "ids", "id", "uid=1000(sandbox) gid=1000(sandbox) groups=1000(sandbox)\n" },
+        { "home", "pwd; touch x && echo made", "/workspace\nmade\n" },
+        { "host name", "hostname; cat /etc/hostname", "box-test\nbox-test\n" },
+        { "capabilities", "grep -c '^Cap.*:.*0000000000000000$' /proc/self/status", "5\n" },
+        { "no new privileges", "grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n" },
+        { "filters", "grep Seccomp_filters /proc/self/status", "Seccomp_filters:\t2\n" },
+        { "processes", "ps -e -o pid= | tr -d '\\n '", "1234" },
+        { "python", "python -c 'print(6 * 7)'", "42\n" },
+        { "descriptors", "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 " }, /* 3 is the listing itself */
+        { "interfaces", "sed 1,2d /proc/net/dev | cut -d: -f1 | tr -d ' '", "lo\n" },
+        { "loopback", "python3 -c \"import socket; s = socket.create_server(('127.0.0.1', 0)); "
+                      "socket.create_connection(s.getsockname()); print('ok')\"", "ok\n" },
+        { "no way out", "python3 -c \"import socket\ntry: socket.create_connection(('1.1.1.1', 80), 5)\n"
+                        "except OSError as e: print(e.errno)\"", "101\n" }, /* ENETUNREACH */
+        { "the host's homes", "ls -A /home /root 2>/dev/null | grep -Evc '^(/|$)'", "0\n" },
+        { "shadow", "cat /etc/shadow 2>&1", "cat: /etc/shadow: No such file or directory\n" },
+        { "the host's sys", "ls /sys 2>&1", "ls: cannot access '/sys': No such file or directory\n" },
+        { "usr", "touch /usr/x 2>&1", "touch: cannot touch '/usr/x': Read-only file system\n" },
+        { "remount", "mount -o remount,rw /usr 2>&1 | head -c 5", "mount" },
+        { "nested user namespace", "unshare -U true 2>&1",
+          "unshare: unshare failed: Function not implemented\n" },
+        { "its limit", "cat /proc/sys/user/max_user_namespaces; (echo 1 > "
+                       "/proc/sys/user/max_user_namespaces) 2>&1 | grep -o 'Read-only.*'",
+          "0\nRead-only file system\n" },
+        { "masked", "cat /proc/kmsg /proc/keys /proc/timer_list /proc/interrupts | wc -c; ls /proc/acpi 2>&1 "
+                    "| grep -c denied", "0\n1\n" },
+        { "PID 1's secrets", "cat /proc/1/environ /proc/1/maps 2>&1 | grep -c denied", "2\n" },
+        { "PID 1 cannot be killed", "kill -KILL 1; sleep 0.05; echo alive", "alive\n" },
+        { "devices", "mknod /tmp/sda b 8 0 2>/dev/null; test -e /tmp/sda || echo none", "none\n" },
+        { "device list", "cd /dev; echo *", "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero\n" },
+        { "a terminal", "python3 -c \"import os; m, s = os.openpty(); print(os.isatty(s))\"", "True\n" },
+        { "shared memory", "touch /dev/shm/x && echo ok", "ok\n" },
+        { "renames across directories", "mkdir a b; touch a/x; mv a/x b/x && ls b", "x\n" },
+        { "families", "python3 -c \"import socket\nfor f in range(1, 46):\n try: socket.socket(f, 2 if f == 2 else 1).close(); print(f, end=' ')\n"
+                      " except OSError as e:\n  if e.errno != 97: print(f, 'e%d' % e.errno, end=' ')\"",
+          "1 2 10 16 e94 " }, /* netlink has no streams: ESOCKTNOSUPPORT */
+        { "netlink", "python3 -c \"import socket\nsocket.socket(16, 3, 0).close()\n"
+                     "for p in range(1, 24):\n try: socket.socket(16, 3, p); print(p)\n except OSError as e: assert e.errno == 93\"", "" },
+        { "controlling terminal", "python3 -c \"import os\ntry: os.open('/dev/tty', os.O_RDWR)\nexcept OSError as e: print(e.errno)\"", "6\n" },
+        { "cgroup namespace", "cut -d: -f3 /proc/self/cgroup | sort -u", "/\n" },
+    };
+
+    (void)state;
+    need_user_namespaces();
+    EACH(r, rows)
+        expect(r->name, spec_of(NULL), r->script, r->want);
+}
+/* clang-format on */
+
+/* The calls by number, because no program makes them by accident. ENOSYS is 38, EPERM 1. */
+static void calls(void **state)
+{
+    static const char script[] =
+        "python3 - <<'E'\n"
+        "import ctypes, os\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "def call(*a):\n"
+        "    ctypes.set_errno(0); r = c.syscall(*[ctypes.c_long(x) for x in a]); return ctypes.get_errno() if r < 0 else 0\n"
+        "names = dict(io_uring_setup=425, bpf=321, keyctl=250, add_key=248, perf_event_open=298, userfaultfd=323,\n"
+        "    ptrace=101, mount=165, umount2=166, pivot_root=155, chroot=161, setns=308, unshare=272, clone3=435,\n"
+        "    init_module=175, kexec_load=246, reboot=169, swapon=167, process_vm_readv=310, open_by_handle_at=304,\n"
+        "    fsopen=430, open_tree=428, move_mount=429, mount_setattr=442, kcmp=312, syslog=103, acct=163, iopl=172,\n"
+        "    x32_getpid=0x40000000 + 39, name_to_handle_at=303, pidfd_getfd=438, quotactl=179, modify_ldt=154)\n"
+        "for name, number in names.items():\n"
+        "    e = call(number, 0, 0, 0, 0, 0)\n"
+        "    if e != 38: print(name, e)\n"
+        "print('clone', [call(56, f | 17, 0, 0, 0, 0) for f in (0x10000000, 0x20000, 0x40000000, 0x20000000)])\n"
+        "print('ioctl', [call(16, 0, n, 0) for n in (0x5412, 0x541c, (1 << 32) | 0x5412)])\n"
+        "print('personality', call(135, 0xffffffff), call(135, 8))\n"
+        "print('socket', call(41, (1 << 32) | 40, 1, 0))\n"
+        "E";
+
+    (void)state;
+    need_user_namespaces();
+#ifndef __x86_64__
+    print_message("the numbers are those of x86_64\n");
+    skip();
+#endif
+    expect("calls", spec_of(NULL), script,
+           "clone [1, 1, 1, 1]\nioctl [1, 1, 1]\npersonality 0 38\nsocket 97\n");
+}
+
+static void read_only_root(void **state)
+{
+    struct box_spec spec = spec_of(NULL);
+
+    (void)state;
+    need_user_namespaces();
+    spec.is_read_only = true;
+    expect(
+        "read-only", spec,
+        "for d in / /etc /var/tmp /run /opt /dev; do touch $d/x 2>/dev/null && echo $d; done; "
+        "for d in /tmp /workspace /dev/shm; do touch $d/x || echo no $d; done; echo a > /dev/null; "
+        "python -c 'import os; os.openpty()'",
+        "");
+}
+
+static void binds(void **state)
+{
+    char dir[] = "/tmp/box-test-XXXXXX", file[64], link_path[64];
+    struct box_bind b[3];
+    struct box_spec spec = spec_of(NULL);
+    OWN_FD int fd = -1;
+
+    (void)state;
+    need_user_namespaces();
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(chmod(dir, 0777), 0);
+    (void)snprintf(file, sizeof file, "%s/note", dir);
+    (void)snprintf(link_path, sizeof link_path, "%s/out", dir);
+    fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(write(fd, "hello\n", 6), 6);
+    assert_int_equal(symlink("/etc", link_path), 0);
+    b[0] = (struct box_bind){ dir, "/data", false };
+    b[1] = (struct box_bind){ dir, "/deep/er/rw", true };
+    b[2] = (struct box_bind){ file, "/etc/note", false };
+    spec.binds = b;
+    spec.bind_count = 3;
+    expect("binds", spec,
+           "cat /data/note /etc/note; touch /data/x 2>&1 | grep -o 'Read-only.*'; echo in > "
+           "/deep/er/rw/made; ls /data",
+           "hello\nhello\nRead-only file system\nmade\nnote\nout\n");
+    /* A link in a caller's tree does not lead out of the sandbox's root. */
+    b[2] = (struct box_bind){ file, "/deep/er/rw/out/planted", false };
+    expect("link", spec, "cat /etc/planted; ls /data", "hello\nmade\nnote\nout\n");
+    assert_int_equal(access("/etc/planted", F_OK), -1);
+    (void)snprintf(file, sizeof file, "%s/made", dir);
+    (void)unlink(file);
+    (void)snprintf(file, sizeof file, "%s/note", dir);
+    (void)unlink(file);
+    (void)unlink(link_path);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void errors(void **state)
+{
+    static const struct box_bind missing[] = { { "/nonexistent/x", "/x", false } };
+    static const struct box_bind readonly[] = { { "/usr", "/usr/nope/x", false } };
+    static const struct row {
+        const char *name;
+        struct box_spec more;
+        const char *text;
+    } rows[] = {
+        { "no source",
+          { .binds = missing, .bind_count = 1 },
+          "sandbox 'box-test': cannot show '/nonexistent/x' inside: No such file or directory" },
+        { "no place",
+          { .binds = readonly, .bind_count = 1 },
+          "sandbox 'box-test': cannot make '/usr/nope' inside: Read-only file system" },
+        { "no directory",
+          { .cwd = "/nope" },
+          "sandbox 'box-test': cannot enter '/nope' inside: No such file or directory" },
+        { "an id too high", { .uid = (uid_t)-1 }, "user 4294967295:1000 is not an id" },
+    };
+    struct err e;
+    struct box *b;
+
+    (void)state;
+    need_user_namespaces();
+    EACH(r, rows) {
+        struct box_spec spec = spec_of(NULL);
+
+        spec.binds = r->more.binds;
+        spec.bind_count = r->more.bind_count;
+        spec.cwd = r->more.cwd;
+        spec.uid = r->more.uid ? r->more.uid : 1000;
+        assert_int_equal(box_start(&spec, &b, &e), -1);
+        if (strcmp(e.msg, r->text) != 0)
+            fail_msg("%s: got '%s', want '%s'", r->name, e.msg, r->text);
+    }
+}
+
+/* How many lines a file has, or entries a directory. */
+static size_t count_lines(const char *path)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(1 << 20);
+    struct span rest, line;
+    struct err e;
+    size_t n = 0;
+
+    if (fd_read_file(path, &text, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (rest = buf_span(&text); span_cut(&rest, '\n', &line);)
+        n++;
+    return n;
+}
+
+static size_t count_entries(const char *path)
+{
+    DIR *d = opendir(path);
+    size_t n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        (void)closedir(d);
+    return n;
+}
+
+/* A box in the middle of its life is killed with everything in it; then nothing of it is left. */
+static void nothing_is_left(void **state)
+{
+    static const char *const args[] = {
+        "--log-level", "off", "--",
+        "sh",          "-c",  "for i in 1 2 3; do setsid sleep 98765 & done; wait",
+        NULL
+    };
+    size_t mounts = count_lines("/proc/self/mountinfo"), fds = count_entries("/proc/self/fd");
+    struct box_spec spec = spec_of(args);
+    struct err e;
+
+    (void)state;
+    need_user_namespaces();
+    for (int i = 0; i < 5; i++) {
+        struct box *b;
+        int status, control;
+        char path[64];
+        pid_t pid;
+
+        if (box_start(&spec, &b, &e) < 0)
+            fail_msg("%s", e.msg);
+        pid = box_pid(b);
+        control = box_take_control(b);
+        assert_true(control >= 0);
+        assert_int_equal(box_take_control(b), -1);
+        if (i % 2)
+            assert_int_equal(box_kill(b, &status, &e), 0);
+        box_free(b);
+        (void)close(control);
+        (void)snprintf(path, sizeof path, "/proc/%d", pid);
+        assert_int_equal(access(path, F_OK), -1);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+        assert_int_equal(errno, ECHILD);
+    }
+    assert_int_equal(count_lines("/proc/self/mountinfo"), mounts);
+    assert_int_equal(count_entries("/proc/self/fd"), fds);
+}
+
+/* The owner closes its end: PID 1 ends by itself. */
+static void ends_with_its_owner(void **state)
+{
+    static const char *const args[] = { "--log-level", "off", NULL };
+    struct box_spec spec = spec_of(args);
+    struct box *b;
+    struct err e;
+    int status, control;
+
+    (void)state;
+    need_user_namespaces();
+    if (box_start(&spec, &b, &e) < 0)
+        fail_msg("%s", e.msg);
+    control = box_take_control(b);
+    (void)close(control);
+    assert_int_equal(poll(&(struct pollfd){ .fd = box_pidfd(b), .events = POLLIN }, 1, 10000), 1);
+    assert_int_equal(box_kill(b, &status, &e), 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    box_free(b);
+}
+
+/* And when its owner dies without a word, everything in it is killed. */
+static void dies_with_its_parent(void **state)
+{
+    static const char *const args[] = { "--log-level", "off", "--", "sleep", "98766", NULL };
+    struct box_spec spec = spec_of(args);
+    int tell[2], inside_pid = 0;
+    char path[64];
+    pid_t parent;
+
+    (void)state;
+    need_user_namespaces();
+    assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
+    parent = fork();
+    if (parent == 0) {
+        struct box *b;
+        struct err e;
+
+        if (box_start(&spec, &b, &e) == 0)
+            (void)!write(tell[1], &(int){ box_pid(b) }, sizeof(int));
+        (void)raise(SIGKILL);
+    }
+    assert_int_equal(read(tell[0], &inside_pid, sizeof inside_pid), sizeof inside_pid);
+    assert_int_equal(waitpid(parent, NULL, 0), parent);
+    (void)snprintf(path, sizeof path, "/proc/%d/ns", inside_pid);
+    for (int i = 0; i < 500 && count_entries(path); i++)
+        (void)poll(NULL, 0, 10);
+    assert_int_equal(count_entries(path), 0);
+    (void)close(tell[0]);
+    (void)close(tell[1]);
+}
+
+static void process_limit(void **state)
+{
+    struct box_spec spec = spec_of(NULL);
+
+    (void)state;
+    need_user_namespaces();
+    spec.limits.pids = 12;
+    expect(
+        "processes", spec,
+        "python3 - <<'E'\nimport os, time\nn = 0\ntry:\n while n < 50:\n  if os.fork() == 0: time.sleep(30)\n"
+        "  n += 1\nexcept OSError as e: print(e.errno, 5 < n < 12)\nE",
+        "11 True\n");
+}
+
+static bool probe_user_namespaces(void)
+{
+    static const char *const args[] = { "--version", NULL };
+    struct box_spec spec = spec_of(args);
+    struct box *b;
+    struct err e;
+
+    if (box_start(&spec, &b, &e) == 0) {
+        box_free(b);
+        return true;
+    }
+    print_message("%s\n", e.msg);
+    return e.sys != EPERM && e.sys != ENOSPC;
+}
+
+static int run_all(const char *who)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inside),
+        cmocka_unit_test(calls),
+        cmocka_unit_test(read_only_root),
+        cmocka_unit_test(binds),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(process_limit),
+        cmocka_unit_test(ends_with_its_owner),
+        cmocka_unit_test(dies_with_its_parent),
+    };
+
+    has_user_namespaces = probe_user_namespaces();
+    return cmocka_run_group_tests_name(who, tests, NULL, NULL);
+}
+
+/* An account that is in no file: no range of ids, no groups, no cgroup. */
+static int run_as_nobody(void)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+            setresuid(NOBODY, NOBODY, NOBODY) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+            _exit(99);
+        exit(run_all("an account"));
+    }
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int main(void)
+{
+    int failed;
+
+    runtime_fd = open(SILICA_RUNTIME_PATH, O_RDONLY | O_CLOEXEC);
+    if (runtime_fd < 0)
+        return 1;
+    failed = run_all(geteuid() == 0 ? "root" : "an account");
+    if (geteuid() == 0)
+        failed |= run_as_nobody();
+    return failed;
+}
