@@ -15,7 +15,7 @@ all: setup-build build/release/build.ninja          ## the release build, its pr
 help:                                               ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: all                                           ## builds, then shows the runtime at work
+demo: all                                           ## builds, then shows the runtime and a sandbox at work
 	tools/demo
 
 test: setup-test all build/debug/build.ninja build/asan/build.ninja   ## everything; the last line counts
@@ -57,10 +57,13 @@ image: all                                          ## OCI archives, without Doc
 man: all                                            ## docs/man, from the templates and the option tables
 	tools/man build/silica-runtime docs/man/silica-runtime.1.in >build/silica-runtime.1
 	mv build/silica-runtime.1 docs/man/silica-runtime.1
+	tools/man build/silica docs/man/silica.1.in >build/silica.1
+	mv build/silica.1 docs/man/silica.1
 
 install: all                                        ## programs and manuals below DESTDIR and PREFIX (/usr/local)
 	install -D build/silica $(DESTDIR)$(PREFIX)/bin/silica
 	install -D build/silica-runtime $(DESTDIR)$(PREFIX)/bin/silica-runtime
+	install -D -m 644 docs/man/silica.1 $(DESTDIR)$(PREFIX)/share/man/man1/silica.1
 	install -D -m 644 docs/man/silica-runtime.1 $(DESTDIR)$(PREFIX)/share/man/man1/silica-runtime.1
 
 clean:                                              ## removes build/

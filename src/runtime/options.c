@@ -20,7 +20,7 @@ static const struct opt opts[] = {
     { "--allow-origin", "SILICA_RUNTIME_ALLOW_ORIGIN", OPT_LIST, AT(allow_origin), NULL, 0, 0, "ORIGIN", "accept this Origin besides our own; may be repeated; '*' for any" },
     { "--allow-host", "SILICA_RUNTIME_ALLOW_HOST", OPT_LIST, AT(allow_host), NULL, 0, 0, "HOST", "accept this Host where only local ones are; may be repeated" },
     { "--ready-fd", NULL, OPT_U64, AT(ready_fd), NULL, 0, 65535, "N", "write one JSON line to this descriptor when serving" },
-    { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited socket, listening or connected, and nowhere else" },
+    { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited socket and nowhere else" },
     { "--exec-timeout", "SILICA_RUNTIME_EXEC_TIMEOUT", OPT_MS, AT(exec_timeout_ms), "300s", 1, 0, "TIME", "end an /execute command after this long", "Commands" },
     { "--max-timeout", "SILICA_RUNTIME_MAX_TIMEOUT", OPT_MS, AT(max_timeout_ms), "24h", 1, 0, "TIME", "the longest time an /exec request may ask for" },
     { "--output-limit", "SILICA_RUNTIME_OUTPUT_LIMIT", OPT_BYTES, AT(output_limit), "8MiB", 1024, 1 << 30, "SIZE", "kept of each output of /execute; a cut is reported" },

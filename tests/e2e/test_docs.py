@@ -31,6 +31,11 @@ def help_options():
             for flag, argument, text in rows}
 
 
+def silica_options():
+    shown = subprocess.run([TREE / "build" / "silica", "run", "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  (?:-\w, )?(--[a-z-]+)", shown, re.M)
+
+
 def man_page():
     return (TREE / "docs/man/silica-runtime.1").read_text()
 
@@ -75,6 +80,13 @@ def test_the_man_page_is_the_one_the_program_makes():
     assert made.stdout == man_page(), "run `make man` and commit docs/man"
 
 
+def test_the_man_page_of_silica_too():
+    made = subprocess.run([TREE / "tools/man", TREE / "build/silica", TREE / "docs/man/silica.1.in"],
+                          capture_output=True, text=True, check=True)
+    assert made.stdout == words(TREE / "docs/man/silica.1"), "run `make man` and commit docs/man"
+    assert all(plain(made.stdout).count(flag) for flag in silica_options())
+
+
 def test_help_and_man_page_name_the_same_options_and_defaults():
     assert man_options() == help_options()
 
@@ -86,7 +98,7 @@ def test_the_man_page_names_nothing_that_is_not_there():
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda p: p.name)
 def test_docs_name_no_stale_option(path):
-    known = set(help_options()) | {"--root-dir", "--zap-log-level"}
+    known = set(help_options()) | set(silica_options()) | {"--root-dir", "--zap-log-level", "--no-sandbox"}
     told = set(re.findall(r"`(--[a-z][a-z-]+)", words(path)))
     told |= set(re.findall(r"silica-runtime.*? (--[a-z][a-z-]+)", words(path)))
     assert told - known == set()
