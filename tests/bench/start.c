@@ -2,6 +2,7 @@
  *
  *     start RUNS ready -- COMMAND...      "@FD@" in COMMAND becomes the --ready-fd; a line on it is "serves"
  *     start RUNS PORT -- COMMAND...       a connection to 127.0.0.1:PORT that is accepted is "serves"
+ *     start RUNS exit -- COMMAND...       the program's own end is what is waited for; it must succeed
  *
  * The clock starts in the child, just before exec. Prints {"runs":N,"median_us":..,"worst_us":..,"best_us":..}. */
 #include "bench/measure.h"
@@ -19,6 +20,7 @@
 #define GIVE_UP_NS    (20 * 1000000000LL)
 #define RETRY_NS      100000 /* between connects: small beside any peer's start */
 #define ARGUMENTS_MAX 64
+#define UNTIL_EXIT    (-1) /* in place of a port */
 
 static int64_t wait_line(int fd)
 {
@@ -75,6 +77,14 @@ static int64_t run_once(char **argv, long port, volatile int64_t *exec_ns)
         _exit(127);
     }
     close(ready[1]);
+    if (port == UNTIL_EXIT) {
+        must(waitpid(pid, &status, 0) == pid, "wait");
+        int64_t ended = now_ns();
+
+        close(ready[0]);
+        must(status == 0, "the command failed");
+        return ended - *exec_ns;
+    }
     int64_t served = port ? wait_port(port) : wait_line(ready[0]);
 
     close(ready[0]);
@@ -90,11 +100,13 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof *exec_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (argc < 5 || strcmp(argv[3], "--") != 0) {
-        fprintf(stderr, "usage: start RUNS ready|PORT -- COMMAND...\n");
+        fprintf(stderr, "usage: start RUNS ready|exit|PORT -- COMMAND...\n");
         return 2;
     }
     long runs = number(argv[1], "runs");
-    long port = strcmp(argv[2], "ready") == 0 ? 0 : number(argv[2], "port");
+    long port = strcmp(argv[2], "ready") == 0  ? 0
+                : strcmp(argv[2], "exit") == 0 ? UNTIL_EXIT
+                                               : number(argv[2], "port");
 
     must(exec_ns != MAP_FAILED && runs > 0 && runs <= RUNS_MAX, "runs");
     for (long i = 0; i < runs; i++)
