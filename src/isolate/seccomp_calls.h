@@ -8,8 +8,8 @@ struct seccomp_call {
     const char *needed_by;
 };
 
-/* Calls with an argument that decides (clone, socket, personality) are rules of their own in seccomp_gen.c. */
-#define SECCOMP_RULED_CALLS 3
+/* Calls with an argument that decides (clone, socket, socketpair, personality) are rules of their own in seccomp_gen.c. */
+#define SECCOMP_RULED_CALLS 4
 #define SECCOMP_CALLS_MAX   260
 
 /* clang-format off */
@@ -79,7 +79,7 @@ static const struct seccomp_call seccomp_calls[] = {
     { "setitimer", "go" }, { "timer_create", "go" }, { "timer_settime", "go" }, { "timer_gettime", "glibc" },
     { "timer_getoverrun", "glibc" }, { "timer_delete", "go" },
     /* sockets */
-    { "socketpair", "node" }, { "bind", "python" }, { "listen", "python" }, { "accept", "python" }, { "accept4", "node" },
+    { "bind", "python" }, { "listen", "python" }, { "accept", "python" }, { "accept4", "node" },
     { "connect", "python" }, { "shutdown", "python" }, { "sendto", "python" }, { "recvfrom", "python" }, { "sendmsg", "python" },
     { "recvmsg", "python" }, { "sendmmsg", "glibc's resolver" }, { "recvmmsg", "chromium" }, { "getsockname", "python" },
     { "getpeername", "python" }, { "setsockopt", "python" }, { "getsockopt", "python" },

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <linux/sched.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -51,9 +52,18 @@ static void allow_low32(scmp_filter_ctx f, int call, unsigned arg, uint64_t valu
          "allow by argument");
 }
 
+static void allow_protocol(scmp_filter_ctx f, int family, int protocol)
+{
+    need(seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+                          SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, (uint64_t)family),
+                          SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, (uint64_t)protocol)),
+         "allow a protocol");
+}
+
 static scmp_filter_ctx make_allowed(void)
 {
-    static const int families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+    /* What is common over IP. The rest (SCTP, MPTCP, L2TP and their like) is code that tenants have no business in. */
+    static const int protocols[] = { 0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
     scmp_filter_ctx f = begin(SCMP_ACT_ERRNO(ENOSYS));
 
     EACH(c, seccomp_calls) {
@@ -66,8 +76,13 @@ static scmp_filter_ctx make_allowed(void)
     need(seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
                           SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0)),
          "clone");
-    for (size_t i = 0; i < LEN(families); i++)
-        allow_low32(f, SCMP_SYS(socket), 0, (uint64_t)families[i]);
+    allow_low32(f, SCMP_SYS(socket), 0, AF_UNIX);
+    allow_low32(f, SCMP_SYS(socket), 0, AF_NETLINK);
+    for (size_t i = 0; i < LEN(protocols); i++) {
+        allow_protocol(f, AF_INET, protocols[i]);
+        allow_protocol(f, AF_INET6, protocols[i]);
+    }
+    allow_low32(f, SCMP_SYS(socketpair), 0, AF_UNIX);
     allow_low32(f, SCMP_SYS(personality), 0, PER_LINUX);
     allow_low32(f, SCMP_SYS(personality), 0, LOW32); /* asks, changes nothing */
     return f;
@@ -82,6 +97,8 @@ static void refuse_low32(scmp_filter_ctx f, int call, unsigned arg, uint64_t val
 
 static scmp_filter_ctx make_refused(void)
 {
+    static const int protocols_tried[] = { IPPROTO_MPTCP, IPPROTO_SCTP, IPPROTO_DCCP,
+                                           IPPROTO_UDPLITE };
     scmp_filter_ctx f = begin(SCMP_ACT_ALLOW);
 
     /* Typing into the terminal of whoever reads it, and the console's own tricks. */
@@ -95,9 +112,18 @@ static scmp_filter_ctx make_refused(void)
                                   SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)),
                  "clone");
     }
-    for (unsigned family = 0; family < FAMILIES_MAX; family++)
+    for (unsigned family = 0; family < FAMILIES_MAX; family++) {
         if (family != AF_UNIX && family != AF_INET && family != AF_INET6 && family != AF_NETLINK)
             refuse_low32(f, SCMP_SYS(socket), 0, family, EAFNOSUPPORT);
+        if (family !=
+            AF_UNIX) /* it makes both sockets before it finds that they cannot be paired */
+            refuse_low32(f, SCMP_SYS(socketpair), 0, family, EAFNOSUPPORT);
+    }
+    /* Not allowed above either; programs that try these first want to hear that they are not there. */
+    for (size_t i = 0; i < LEN(protocols_tried); i++)
+        refuse_low32(f, SCMP_SYS(socket), 2, (uint64_t)protocols_tried[i], EPROTONOSUPPORT);
+    /* PID 1 has the user's id, so its limits would be the user's to lower. */
+    refuse_low32(f, SCMP_SYS(prlimit64), 0, 1, EPERM);
     /* Of netlink only ROUTE, which without capabilities only reads (node and Go ask it for interfaces). */
     for (unsigned bit = 0; bit < 32; bit++)
         need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,

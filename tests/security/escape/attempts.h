@@ -1,0 +1,123 @@
+/* attempts: ways out of a sandbox, each one small, all in one static program.
+ *
+ *     attempts inside            every attempt, as code in a sandbox would
+ *     attempts HOST              the twins that need nothing special
+ *     attempts SCRATCH           the twins that need to be root of new namespaces, made by an unprivileged caller
+ *     attempts ROOT              the twins that need the host's root, in mount, pid, net, ipc and uts namespaces of their own
+ *
+ * Prints `NAME RESULT` for each: `ok` when the attempt got what it wanted, else the name of the errno or signal, or a word of
+ * its own in capitals. attempts.def says what each must print inside and outside.
+ * What the host has to offer is in the environment: E_PID E_PORT E_UDP E_ABSTRACT E_SOCKET E_FILE E_SHM E_SECRET E_DIR.
+ */
+#ifndef SILICA_TESTS_ATTEMPTS_H
+#define SILICA_TESTS_ATTEMPTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum attempt_kind { DO_CALL, DO_SOCKET, DO_SOCKETPAIR, DO_OPEN, DO_READ, DO_MOUNT, DO_CLONE, DO_TRICK };
+
+struct attempt_how {
+    enum attempt_kind kind;
+    const char *path, *data;
+    long n[7];
+    const char *(*trick)(void);
+};
+
+enum attempt_where { HOST, SCRATCH, ROOT };
+
+struct attempt {
+    const char *name;
+    struct attempt_how how;
+    enum attempt_where where;
+};
+
+extern bool is_outside; /* a twin: what the attempt aims at is made first */
+
+/* "ok", or the name of errno. */
+const char *result(long got);
+
+/* A child that only sleeps; it dies with us. */
+int sleeper(void);
+const char *given(const char *name);
+
+/* tricks.c */
+const char *remount_usr(void);
+const char *bind_mount(void);
+const char *open_tree_clone(void);
+const char *move_a_mount(void);
+const char *set_mount_attributes(void);
+const char *pivot(void);
+const char *unmask(void);
+const char *write_usr(void);
+const char *kill_host_pid(void);
+const char *pidfd_of_host_pid(void);
+const char *renice_host_pid(void);
+const char *root_of_host_pid(void);
+const char *kill_pid_1(void);
+const char *trace_pid_1(void);
+const char *read_pid_1(void);
+const char *write_pid_1(void);
+const char *descriptor_of_pid_1(void);
+const char *mem_of_pid_1(void);
+const char *environ_of_pid_1(void);
+const char *maps_of_pid_1(void);
+const char *fd_of_pid_1(void);
+const char *exe_of_pid_1(void);
+const char *root_of_pid_1(void);
+const char *cwd_of_pid_1(void);
+const char *net_namespace_of_pid_1(void);
+const char *limits_of_pid_1(void);
+const char *overwrite_exe(void);
+const char *leaked_descriptor(void);
+const char *cwd_through_descriptor(void);
+const char *climb(void);
+const char *host_file(void);
+const char *host_file_by_self_root(void);
+const char *link_in_volume(void);
+const char *write_volume(void);
+const char *setuid_file(void);
+const char *capable_file(void);
+const char *host_secret(void);
+const char *host_shm(void);
+const char *join_namespace(void);
+const char *parent_namespace(void);
+
+/* talks.c */
+const char *docker_socket(void);
+const char *host_unix_socket(void);
+const char *host_abstract_socket(void);
+const char *host_abstract_datagram(void);
+const char *host_loopback(void);
+const char *host_loopback_udp(void);
+const char *out_by_ipv4(void);
+const char *out_by_ipv6(void);
+const char *metadata_service(void);
+const char *socket_high_bits(void);
+const char *change_link(void);
+const char *lower_loopback(void);
+const char *type_into_terminal(void);
+const char *type_high_bits(void);
+const char *console_tricks(void);
+const char *callers_terminal(void);
+const char *i386_call(void);
+const char *x32_call(void);
+const char *clone3_user(void);
+const char *clone_high_bits(void);
+const char *all_capabilities(void);
+const char *ambient_capability(void);
+const char *other_uid(void);
+const char *other_gid(void);
+const char *drop_groups(void);
+const char *give_file_away(void);
+const char *char_device(void);
+const char *block_device(void);
+const char *lock_memory(void);
+const char *handle_of_root(void);
+const char *open_by_handle(void);
+const char *perf_counter(void);
+const char *bpf_map(void);
+const char *ring(void);
+const char *real_time(void);
+
+#endif
