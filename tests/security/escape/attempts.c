@@ -21,14 +21,38 @@
 #define ATTEMPT_TIMEOUT_S 10
 #define RESULT_MAX        64
 
-#define CALL(nr, ...)    { .kind = DO_CALL, .n = { SYS_##nr, ##__VA_ARGS__ } }
-#define SOCKET(f, t, p)  { .kind = DO_SOCKET, .n = { f, t, p } }
-#define PAIR(f, t)       { .kind = DO_SOCKETPAIR, .n = { f, t } }
-#define OPEN(file, f)    { .kind = DO_OPEN, .path = file, .n = { f } }
-#define READ(file)       { .kind = DO_READ, .path = file }
-#define MOUNT(type, opt) { .kind = DO_MOUNT, .path = type, .data = opt }
-#define CLONE(flags)     { .kind = DO_CLONE, .n = { flags } }
-#define TRY(function)    { .kind = DO_TRICK, .trick = function }
+#define CALL(nr, ...)                                                                              \
+    {                                                                                              \
+        .kind = DO_CALL, .n = { SYS_##nr, ##__VA_ARGS__ }                                          \
+    }
+#define SOCKET(f, t, p)                                                                            \
+    {                                                                                              \
+        .kind = DO_SOCKET, .n = { f, t, p }                                                        \
+    }
+#define PAIR(f, t)                                                                                 \
+    {                                                                                              \
+        .kind = DO_SOCKETPAIR, .n = { f, t }                                                       \
+    }
+#define OPEN(file, f)                                                                              \
+    {                                                                                              \
+        .kind = DO_OPEN, .path = file, .n = { f }                                                  \
+    }
+#define READ(file)                                                                                 \
+    {                                                                                              \
+        .kind = DO_READ, .path = file                                                              \
+    }
+#define MOUNT(type, opt)                                                                           \
+    {                                                                                              \
+        .kind = DO_MOUNT, .path = type, .data = opt                                                \
+    }
+#define CLONE(flags)                                                                               \
+    {                                                                                              \
+        .kind = DO_CLONE, .n = { flags }                                                           \
+    }
+#define TRY(function)                                                                              \
+    {                                                                                              \
+        .kind = DO_TRICK, .trick = function                                                        \
+    }
 #define X(name, how, inside, where, twin, what) { #name, how, where },
 
 static char zeroes[4096];
@@ -73,7 +97,8 @@ static const char *open_it(const char *path, int flags)
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return result(-1);
-    return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? "HIDDEN" : "ok"; /* /dev/null instead */
+    return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3) ? "HIDDEN"
+                                                              : "ok"; /* /dev/null instead */
 }
 
 static const char *read_it(const char *path)
@@ -155,7 +180,8 @@ static void run(const struct attempt *a)
     n = read(report[0], text, sizeof text - 1);
     close(report[0]);
     if (n <= 0)
-        snprintf(text, sizeof text, "SIG%s", WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : "NONE");
+        snprintf(text, sizeof text, "SIG%s",
+                 WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : "NONE");
     printf("%s %s\n", a->name, text);
 }
 
@@ -179,7 +205,8 @@ static void write_file(const char *path, const char *text)
 /* Namespaces in which a twin may do what it likes. */
 static void enter_scratch(bool has_user)
 {
-    int flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    int flags =
+        CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     unsigned uid = geteuid(), gid = getegid();
     int pid, status, volume_fd;
     char map[64];
@@ -205,7 +232,8 @@ static void enter_scratch(bool has_user)
     need(volume_fd, "open_tree");
     need(mount("tmpfs", "/tmp", "tmpfs", 0, NULL), "tmpfs");
     need(mkdir("/tmp/volume", 0755), "mkdir");
-    need(syscall(SYS_move_mount, volume_fd, "", AT_FDCWD, "/tmp/volume", MOVE_MOUNT_F_EMPTY_PATH), "move_mount");
+    need(syscall(SYS_move_mount, volume_fd, "", AT_FDCWD, "/tmp/volume", MOVE_MOUNT_F_EMPTY_PATH),
+         "move_mount");
 }
 
 int main(int argc, char **argv)

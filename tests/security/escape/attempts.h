@@ -15,7 +15,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum attempt_kind { DO_CALL, DO_SOCKET, DO_SOCKETPAIR, DO_OPEN, DO_READ, DO_MOUNT, DO_CLONE, DO_TRICK };
+enum attempt_kind {
+    DO_CALL,
+    DO_SOCKET,
+    DO_SOCKETPAIR,
+    DO_OPEN,
+    DO_READ,
+    DO_MOUNT,
+    DO_CLONE,
+    DO_TRICK
+};
 
 struct attempt_how {
     enum attempt_kind kind;

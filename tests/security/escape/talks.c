@@ -43,7 +43,9 @@ static const char *connect_unix(const char *name, int type)
     strncpy(at.sun_path, name, sizeof at.sun_path - 1);
     if (is_abstract)
         at.sun_path[0] = '\0';
-    return result(connect(fd, (void *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + !is_abstract)));
+    return result(
+        connect(fd, (void *)&at,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + !is_abstract)));
 }
 
 const char *docker_socket(void)
@@ -51,7 +53,8 @@ const char *docker_socket(void)
     struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "/run/docker.sock" };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (is_outside && (mount("tmpfs", "/run", "tmpfs", 0, NULL) < 0 || bind(fd, (void *)&at, sizeof at) < 0 || listen(fd, 1) < 0))
+    if (is_outside && (mount("tmpfs", "/run", "tmpfs", 0, NULL) < 0 ||
+                       bind(fd, (void *)&at, sizeof at) < 0 || listen(fd, 1) < 0))
         return "cannot-prepare";
     return connect_unix("/run/docker.sock", SOCK_STREAM);
 }
@@ -153,7 +156,9 @@ const char *change_link(void)
         struct nlmsghdr head;
         struct ifinfomsg info;
     } ask = {
-        .head = { .nlmsg_len = sizeof ask, .nlmsg_type = RTM_NEWLINK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+        .head = { .nlmsg_len = sizeof ask,
+                  .nlmsg_type = RTM_NEWLINK,
+                  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
         .info = { .ifi_index = 1, .ifi_flags = IFF_UP, .ifi_change = IFF_UP },
     };
     struct {
@@ -162,7 +167,8 @@ const char *change_link(void)
     } answer;
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
-    if (fd < 0 || send(fd, &ask, sizeof ask, 0) < 0 || recv(fd, &answer, sizeof answer, 0) < (ssize_t)sizeof answer)
+    if (fd < 0 || send(fd, &ask, sizeof ask, 0) < 0 ||
+        recv(fd, &answer, sizeof answer, 0) < (ssize_t)sizeof answer)
         return "cannot-prepare";
     errno = -answer.error.error;
     return result(errno ? -1 : 0);
@@ -223,7 +229,10 @@ const char *i386_call(void)
 {
     long got;
 
-    __asm__ volatile("int $0x80" : "=a"(got) : "0"(20L /* getpid */) : "memory", "r8", "r9", "r10", "r11");
+    __asm__ volatile("int $0x80"
+                     : "=a"(got)
+                     : "0"(20L /* getpid */)
+                     : "memory", "r8", "r9", "r10", "r11");
     errno = (int)-got;
     return result(got == getpid() ? 0 : -1);
 }
@@ -273,14 +282,18 @@ const char *ring(void)
 
 const char *bpf_map(void)
 {
-    union bpf_attr attr = { .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1 };
+    union bpf_attr attr = {
+        .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1
+    };
 
     return result(syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr));
 }
 
 const char *perf_counter(void)
 {
-    struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_PAGE_FAULTS };
+    struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+                                    .size = sizeof attr,
+                                    .config = PERF_COUNT_SW_PAGE_FAULTS };
 
     return result(syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
 }

@@ -55,14 +55,16 @@ const char *move_a_mount(void)
     mkdir("/tmp/at", 0755);
     if (is_outside && mount("tmpfs", "/proc/tty", "tmpfs", 0, NULL) < 0)
         return "cannot-prepare";
-    return result(syscall(SYS_move_mount, AT_FDCWD, is_outside ? "/proc/tty" : "/proc/sys", AT_FDCWD, "/tmp/at", 0));
+    return result(syscall(SYS_move_mount, AT_FDCWD, is_outside ? "/proc/tty" : "/proc/sys",
+                          AT_FDCWD, "/tmp/at", 0));
 }
 
 const char *set_mount_attributes(void)
 {
     struct mount_attr attr = { .attr_clr = MOUNT_ATTR_RDONLY };
 
-    return result(syscall(SYS_mount_setattr, AT_FDCWD, is_outside ? "/tmp" : "/usr", 0, &attr, sizeof attr));
+    return result(
+        syscall(SYS_mount_setattr, AT_FDCWD, is_outside ? "/tmp" : "/usr", 0, &attr, sizeof attr));
 }
 
 const char *pivot(void)
@@ -195,7 +197,8 @@ static const char *vm(bool is_write)
     char byte = 'y';
     struct iovec here = { &byte, 1 }, there = { &shared_byte, 1 };
 
-    return result(syscall(is_write ? SYS_process_vm_writev : SYS_process_vm_readv, target(), &here, 1L, &there, 1L, 0L));
+    return result(syscall(is_write ? SYS_process_vm_writev : SYS_process_vm_readv, target(), &here,
+                          1L, &there, 1L, 0L));
 }
 
 const char *read_pid_1(void)
@@ -212,7 +215,8 @@ const char *descriptor_of_pid_1(void)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, target(), 0);
 
-    return pidfd < 0 ? "cannot-prepare" : result(syscall(SYS_pidfd_getfd, pidfd, is_outside ? 0 : 3, 0));
+    return pidfd < 0 ? "cannot-prepare"
+                     : result(syscall(SYS_pidfd_getfd, pidfd, is_outside ? 0 : 3, 0));
 }
 
 const char *mem_of_pid_1(void)
@@ -339,7 +343,10 @@ const char *link_in_volume(void)
 
 const char *write_volume(void)
 {
-    return in_volume("written", O_WRONLY | O_CREAT);
+    const char *got = in_volume("written", O_WRONLY | O_CREAT | O_EXCL);
+
+    unlink(path); /* outside the next caller's turn is on the same volume */
+    return got;
 }
 
 /* ---- programs with privileges of their own ---- */
