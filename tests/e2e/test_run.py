@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import termios
 import time
+import uuid
 
 import pytest
 
@@ -436,14 +437,30 @@ def test_a_limit_that_cannot_be_enforced(who):
 # ---- nothing stays ----
 
 
+def carrying(mark):
+    """The processes that have this in their environment: PID 1 of a sandbox and all it started."""
+    found = []
+    for pid in processes():
+        try:
+            if mark.encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
 def test_nothing_is_left_behind(who):
-    before, mounts, groups = set(processes()), pathlib.Path("/proc/mounts").read_text(), cgroups()
+    mounts, groups, mark = pathlib.Path("/proc/mounts").read_text(), cgroups(), f"MARK={uuid.uuid4()}"
+    p = who.start("-e", mark, "--", "sh", "-c", "echo up; read x")  # what is looked for can be found
+    assert p.stdout.readline() == b"up\n"
+    assert len(carrying(mark)) == 2
+    p.stdin.close()
+    p.wait(20)
     for script in ("true", "sleep 4712 & sleep 0.1", "setsid sleep 4712 & exit 3", "kill -9 $$"):
-        who.run("sh", "-c", script + " >/dev/null 2>&1")
-    stays = ("sleep 4712", "--control-fd", str(who.silica))
-    assert not [line for pid, line in processes().items() if pid not in before and any(s in line for s in stays)]
+        who.run("-e", mark, "--", "sh", "-c", f"({script}) >/dev/null 2>&1")
+    assert carrying(mark) == []
     assert pathlib.Path("/proc/mounts").read_text() == mounts
-    assert cgroups() == groups
+    wait_until(lambda: cgroups() <= groups, what="cgroups are gone")
     assert not [n for n in os.listdir(who.home) if n.startswith(".") or "silica" in n]
 
 
