@@ -24,6 +24,8 @@ struct command {
 
 extern const struct opt_program run_program;
 int run_command(int argc, char **argv);
+extern const struct opt_program doctor_program;
+int doctor_command(int argc, char **argv);
 
 /* main.c: a message on stderr with its hint. Returns `code`. */
 int command_fail(const struct err *e, int code);

@@ -20,6 +20,8 @@ static int help_command(int argc, char **argv);
 
 static const struct command commands[] = {
     { "run", "run a command in a new sandbox", &run_program, run_command },
+    { "doctor", "say which protections sandboxes have on this host", &doctor_program,
+      doctor_command },
     { "help", "explain a command", NULL, help_command },
     { "version", "print the version", NULL, version_command },
 };

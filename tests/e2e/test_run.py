@@ -503,6 +503,8 @@ def test_nothing_outlives_a_killed_silica(who):
     (["run", "--limits", "no", "--", "true"], "--limits: 'no' is neither 'strict' nor 'best-effort'"),
     (["run", "-o", "xml", "--", "true"], "--output: 'xml' is neither 'text' nor 'json'"),
     (["run", "-e", "=x", "--", "true"], "--env: '=x' has no name"),
+    (["doctor", "x"], "unexpected argument 'x'"),
+    (["doctor", "-o", "xml"], "--output: 'xml' is neither 'text' nor 'json'"),
     (["version", "x"], "unexpected argument 'x'"),
 ])
 def test_bad_usage(who, args, text):
@@ -531,3 +533,29 @@ def test_the_summary(who):
     summary = json.loads(who.run("-o", "json", "--", "no-such-program").stderr)
     assert (summary["exit_code"], summary["code"]) == (127, "not-found")
     assert json.loads(who.run("-o", "json", "--timeout", "200ms", "--", "sleep", "9").stderr)["timed_out"] is True
+
+
+# ---- silica doctor ----
+
+
+def test_the_doctor_says_what_holds(who):
+    told = json.loads(ran(who.call("doctor", "-o", "json")))
+    facts = {f["name"]: f for f in told["facts"]}
+    assert told["works"] is True
+    for name in ("sandbox", "ids", "seccomp", "no_new_privs", "capabilities"):
+        assert facts[name]["verdict"] == "ok", facts[name]
+    assert facts["ids"]["text"].startswith("65536" if who.name == "root" else "one")
+    for flag, value in (("--memory", "64M"), ("--pids", "64"), ("--cpus", "0.5")):  # it tells what run does
+        assert (facts[flag]["verdict"] == "ok") == (who.run(flag, value, "--", "true").returncode == 0), facts[flag]
+        assert facts[flag]["verdict"] == "ok" or facts[flag]["hint"]
+    assert ran(who.call("doctor")).startswith("ok      sandbox       made in ")
+
+
+def test_the_doctor_says_what_to_do(who):
+    """Where user namespaces are used up: inside one that allows none below it."""
+    script = 'echo 0 >/proc/sys/user/max_user_namespaces && "$0" doctor; echo $?; "$0" run -- true; echo $?'
+    done = subprocess.run([*who.prefix, "unshare", "--user", "--map-root-user", "sh", "-c", script, str(who.silica)],
+                          capture_output=True, env=who.env, text=True, timeout=30)
+    assert done.stdout.startswith("broken  sandbox ") and "max_user_namespaces" in done.stdout, done
+    assert done.stdout.splitlines()[-2:] == ["1", "125"]
+    assert done.stderr.startswith("silica: cannot make the sandbox: ") and "hint: " in done.stderr
