@@ -2,8 +2,10 @@
 
 #include "base/fd.h"
 #include "base/time.h"
+#include "isolate/cgroup.h"
 #include "isolate/inside.h"
 #include "isolate/plan.h"
+#include "isolate/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +19,18 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define UNENFORCED_MAX_BYTES 64 /* names of limits */
+
 struct box {
     char *name;
     pid_t pid;
     int pidfd;
     int control_fd; /* ours; -1 once taken */
     bool is_reaped;
+    bool is_paused;
     int status;
+    struct cgroup cgroup;
+    struct buf unenforced;
 };
 
 /* The two ends of a stream, told apart by who keeps them. */
@@ -76,8 +83,10 @@ static void hint_clone(struct err *e)
 }
 
 /* The child has the namespaces from birth; the cgroup's it makes when it has been moved. */
-static int clone_inside(struct box *b, const struct inside *in, struct err *e)
+static int clone_inside(struct box *b, const struct inside *in, bool *ret_is_born_in_v2,
+                        struct err *e)
 {
+    OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
     int pidfd = -1;
     struct clone_args args = {
         .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
@@ -85,8 +94,13 @@ static int clone_inside(struct box *b, const struct inside *in, struct err *e)
         .pidfd = (uint64_t)(uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
-    long pid = syscall(SYS_clone3, &args, sizeof args);
+    long pid;
 
+    if (group_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)group_fd;
+    }
+    pid = syscall(SYS_clone3, &args, sizeof args);
     if (pid < 0) {
         (void)err_sys(e, "cannot make the sandbox's namespaces");
         hint_clone(e);
@@ -94,6 +108,7 @@ static int clone_inside(struct box *b, const struct inside *in, struct err *e)
     }
     if (pid == 0)
         inside_run(in);
+    *ret_is_born_in_v2 = group_fd >= 0;
     b->pid = (pid_t)pid;
     b->pidfd = pidfd;
     return 0;
@@ -129,16 +144,18 @@ static int launch(struct box *b, const struct plan *plan, struct inside *in, str
     static const char go = INSIDE_GO;
     OWN(pair_done) struct pair gate = { -1, -1 };
     OWN(pair_done) struct pair control = { -1, -1 };
+    bool is_born_in_v2;
 
     if (pair_open(&gate, e) < 0 || pair_open(&control, e) < 0)
         return -1;
     in->gate_fd = gate.theirs;
     in->control_fd = control.theirs;
-    if (clone_inside(b, in, e) < 0)
+    if (clone_inside(b, in, &is_born_in_v2, e) < 0)
         return -1;
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
-    if (ids_write(&plan->ids, b->pid, e) < 0)
+    if (cgroup_join(&b->cgroup, b->pid, is_born_in_v2, e) < 0 ||
+        ids_write(&plan->ids, b->pid, e) < 0)
         return -1;
     if (fd_write_all(gate.ours, span_of(&go, 1), e) < 0)
         return err_wrap(e, "the sandbox's first process is gone");
@@ -178,15 +195,22 @@ static int seal_program(int given_fd, int *ret_fd, struct err *e)
     return 0;
 }
 
-/* Processes are counted by the kernel for each user namespace; the rest wants cgroups. */
-static int apply_limits(struct plan *plan, const struct box_spec *spec, struct err *e)
+/* Processes the kernel also counts for each user namespace; the other limits want cgroups. */
+static int apply_limits(struct box *b, struct plan *plan, const struct box_spec *spec,
+                        struct err *e)
 {
-    plan->nproc = spec->limits.pids;
-    if (spec->is_best_effort || (!spec->limits.memory_bytes && !spec->limits.cpu_milli))
+    struct err why;
+
+    cgroup_make(&b->cgroup, b->name, &spec->limits, &b->unenforced, &why);
+    if (!cgroup_limits_pids(&b->cgroup))
+        plan->nproc = spec->limits.pids;
+    if (b->unenforced.n == 0 || spec->is_best_effort)
         return 0;
-    (void)err_set(e, ERR_UNSUPPORTED, "a limit of %s cannot be enforced",
-                  spec->limits.memory_bytes ? "memory" : "processors");
-    err_hint(e, "--limits=best-effort runs it without");
+    *e = why;
+    (void)err_wrap(e, "a limit of %s cannot be enforced", buf_cstr(&b->unenforced));
+    e->code = ERR_UNSUPPORTED;
+    err_hint(e, "run it in a cgroup that was handed to this account, as root, or with "
+                "--limits=best-effort");
     return -1;
 }
 
@@ -208,8 +232,6 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     plan_host_look(&host);
     if (plan_make(&plan, spec, &ids, &host, e) < 0 || make_argv(spec, argv, e) < 0)
         return -1;
-    if (apply_limits(&plan, spec, e) < 0)
-        return -1;
     if (seal_program(spec->runtime_fd, &program_fd, e) < 0)
         return -1;
     in.runtime_fd = program_fd;
@@ -219,7 +241,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     b = NEW(struct box);
     b->name = own_strdup(spec->name ? spec->name : "sandbox");
     b->pidfd = b->control_fd = -1;
-    if (launch(b, &plan, &in, e) < 0) {
+    b->unenforced.max = UNENFORCED_MAX_BYTES;
+    if (apply_limits(b, &plan, spec, e) < 0 || launch(b, &plan, &in, e) < 0) {
         box_free(b);
         return err_wrap(e, "sandbox '%s'", spec->name ? spec->name : "sandbox");
     }
@@ -263,11 +286,57 @@ static int reap(struct box *b, struct err *e)
     return 0;
 }
 
+const char *box_unenforced(const struct box *b)
+{
+    return buf_cstr(&b->unenforced);
+}
+
+int box_pause(struct box *b, struct err *e)
+{
+    int rc = cgroup_freeze(&b->cgroup, true, e);
+
+    if (rc < 0 && e->code == ERR_UNSUPPORTED)
+        rc = tree_stop(b->pid, e);
+    b->is_paused = true; /* or partly so */
+    return rc < 0 ? err_wrap(e, "cannot pause sandbox '%s'", b->name) : 0;
+}
+
+int box_resume(struct box *b, struct err *e)
+{
+    int rc = cgroup_freeze(&b->cgroup, false, e);
+
+    if (rc < 0 && e->code == ERR_UNSUPPORTED)
+        rc = tree_continue(b->pid, e);
+    if (rc < 0)
+        return err_wrap(e, "cannot resume sandbox '%s'", b->name);
+    b->is_paused = false;
+    return 0;
+}
+
+int box_stats(struct box *b, struct box_stats *ret, struct err *e)
+{
+    struct box_stats stats = { 0 };
+
+    if (b->is_reaped)
+        return err_set(e, ERR_CLOSED, "sandbox '%s' has ended", b->name);
+    cgroup_stats(&b->cgroup, &stats);
+    if (!stats.has_memory || !stats.has_pids || !stats.has_cpu)
+        tree_stats(b->pid, &stats);
+    *ret = stats;
+    return 0;
+}
+
 int box_kill(struct box *b, int *ret_status, struct err *e)
 {
+    struct err ignored;
+
     if (!b->is_reaped) {
-        if (syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+        /* The group dies at once, frozen or not; PID 1 alone would take its namespace with it too. */
+        if (!cgroup_kill(&b->cgroup) &&
+            syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
             return err_sys(e, "cannot kill sandbox '%s'", b->name);
+        if (b->is_paused) /* v1 does not let the frozen die */
+            (void)cgroup_freeze(&b->cgroup, false, &ignored);
         if (reap(b, e) < 0)
             return -1;
     }
@@ -284,8 +353,15 @@ void box_free(struct box *b)
         return;
     if (b->pidfd >= 0)
         (void)box_kill(b, NULL, &e); /* nobody is left to tell */
+    cgroup_done(&b->cgroup);
     own_fd_close(&b->pidfd);
     own_fd_close(&b->control_fd);
+    buf_done(&b->unenforced);
     free(b->name);
     free(b);
+}
+
+size_t box_sweep(void)
+{
+    return cgroup_sweep();
 }

@@ -64,7 +64,6 @@ struct box_stats {
     bool has_memory, has_pids, has_cpu; /* what this host can tell */
 };
 
-/* What holds on this host for this caller, in words, for --help, doctor and errors. */
 int box_start(const struct box_spec *spec, struct box **ret, struct err *e);
 pid_t box_pid(const struct box *b); /* PID 1, as the host numbers it */
 int box_pidfd(const struct box *b); /* readable when PID 1 has ended */
@@ -73,11 +72,17 @@ int box_pidfd(const struct box *b); /* readable when PID 1 has ended */
 int box_take_control(struct box *b);
 /* A socket made inside the sandbox's network namespace, not connected; the caller connects it to 127.0.0.1:PORT. */
 int box_socket(struct box *b, int family, int type, int *ret_fd, struct err *e);
+/* The limits that best effort left out, "memory, cpu"; "" when all hold. */
+const char *box_unenforced(const struct box *b);
+/* Everything inside stands still: by a cgroup where there is one, else by SIGSTOP, which code inside can notice. */
 int box_pause(struct box *b, struct err *e);
 int box_resume(struct box *b, struct err *e);
 int box_stats(struct box *b, struct box_stats *ret, struct err *e);
 /* Kills everything inside and waits for PID 1. *ret_status as waitpid gives it; may be NULL. */
 int box_kill(struct box *b, int *ret_status, struct err *e);
 void box_free(struct box *b);
+/* A box dies with its owner; when the owner was killed its cgroups stay behind, empty. Removes those of owners that are
+ * gone, and says how many. */
+size_t box_sweep(void);
 
 #endif

@@ -25,6 +25,7 @@
 static const char *const env[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LC_ALL=C", NULL };
 static int runtime_fd = -1;
 static bool has_user_namespaces;
+static bool has_cgroups; /* memory, pids and cpu can be limited */
 
 struct ran {
     struct buf out;
@@ -376,6 +377,11 @@ static void dies_with_its_parent(void **state)
     for (int i = 0; i < 500 && count_entries(path); i++)
         (void)poll(NULL, 0, 10);
     assert_int_equal(count_entries(path), 0);
+    /* The last task leaves its group after its entry in /proc is gone. */
+    for (int i = 0; has_cgroups && box_sweep() == 0; i++) {
+        assert_true(i < 500);
+        (void)poll(NULL, 0, 10);
+    }
     (void)close(tell[0]);
     (void)close(tell[1]);
 }
@@ -394,6 +400,116 @@ static void process_limit(void **state)
         "11 True\n");
 }
 
+/* Where no cgroup is ours to use, a limit is refused, or left out when that is what the caller said. */
+static void memory_limit(void **state)
+{
+    static const char eat[] =
+        "python3 -c 'x = bytearray(200 << 20); print(len(x) >> 20)' || echo $?";
+    struct box_spec spec = spec_of(NULL);
+    struct box *b;
+    struct err e;
+
+    (void)state;
+    need_user_namespaces();
+    spec.limits.memory_bytes = 64 << 20;
+    if (has_cgroups) {
+        expect("memory", spec, eat, "Killed\n137\n");
+        return;
+    }
+    assert_int_equal(box_start(&spec, &b, &e), -1);
+    assert_int_equal(e.code, ERR_UNSUPPORTED);
+    assert_non_null(strstr(e.msg, "a limit of memory cannot be enforced: "));
+    assert_non_null(strstr(e.hint, "--limits=best-effort"));
+    spec.is_best_effort = true;
+    expect("memory, best effort", spec, eat, "200\n");
+}
+
+static void cpu_limit(void **state)
+{
+    static const char burn[] =
+        "python3 -c \"import time\nend = time.monotonic() + 0.6\n"
+        "while time.monotonic() < end: pass\nprint(time.process_time() < 0.3)\"";
+    struct box_spec spec = spec_of(NULL);
+    struct box *b;
+    struct err e;
+
+    (void)state;
+    need_user_namespaces();
+    spec.limits.cpu_milli = 250;
+    if (has_cgroups) {
+        expect("cpu", spec, burn, "True\n");
+        return;
+    }
+    assert_int_equal(box_start(&spec, &b, &e), -1);
+    assert_non_null(strstr(e.msg, "a limit of cpu cannot be enforced: "));
+    spec.is_best_effort = true;
+    if (box_start(&spec, &b, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_string_equal(box_unenforced(b), "cpu");
+    box_free(b);
+}
+
+/* What can be read within `ms`: how much a box that prints all the time has printed. */
+static size_t drain(int fd, int ms)
+{
+    char some[4096];
+    size_t n = 0;
+    ssize_t got = 1;
+
+    while (got > 0 && poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, ms) == 1) {
+        got = read(fd, some, sizeof some);
+        n += (size_t)MAX(got, 0);
+    }
+    return n;
+}
+
+static void pause_and_resume(void **state)
+{
+    static const char *const args[] = {
+        "--log-level",
+        "off",
+        "--",
+        "sh",
+        "-c",
+        "(while :; do echo a; sleep 0.01; done) & (while :; do echo b; sleep 0.01; done)",
+        NULL
+    };
+    struct box_spec spec = spec_of(args);
+    struct box_stats stats = { 0 };
+    struct box *b;
+    struct err e;
+    char byte;
+    int out[2];
+
+    (void)state;
+    need_user_namespaces();
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    spec.log_fd = out[1];
+    if (box_start(&spec, &b, &e) < 0)
+        fail_msg("%s", e.msg);
+    (void)close(out[1]);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(read(out[0], &byte, 1), 1); /* it runs */
+        if (box_pause(b, &e) < 0)
+            fail_msg("%s", e.msg);
+        (void)drain(out[0], 0); /* what it said before */
+        assert_int_equal(drain(out[0], 100), 0);
+        assert_int_equal(box_stats(b, &stats, &e), 0);
+        assert_true(stats.has_cpu && stats.has_memory && stats.has_pids);
+        assert_in_range(stats.pids, 3, 8);
+        assert_in_range(stats.memory_bytes, 100 << 10, 100 << 20);
+        assert_true(i == 0 || stats.cpu_us > 0 || !has_cgroups);
+        if (box_resume(b, &e) < 0)
+            fail_msg("%s", e.msg);
+    }
+    assert_int_equal(read(out[0], &byte, 1), 1);
+    assert_int_equal(box_pause(b, &e), 0);
+    box_free(b); /* the paused die too */
+    (void)drain(out[0], 0);
+    assert_int_equal(read(out[0], &byte, 1), 0);
+    (void)close(out[0]);
+}
+
 static bool probe_user_namespaces(void)
 {
     static const char *const args[] = { "--version", NULL };
@@ -409,6 +525,23 @@ static bool probe_user_namespaces(void)
     return e.sys != EPERM && e.sys != ENOSPC;
 }
 
+/* Root of a container may not have them either; what is wanted of root here is checked by who runs these tests. */
+static bool probe_cgroups(void)
+{
+    static const char *const args[] = { "--version", NULL };
+    struct box_spec spec = spec_of(args);
+    struct box *b;
+    struct err e;
+
+    spec.limits = (struct box_limits){ .memory_bytes = 64 << 20, .cpu_milli = 1000, .pids = 100 };
+    if (box_start(&spec, &b, &e) < 0) {
+        print_message("%s\n", e.msg);
+        return false;
+    }
+    box_free(b);
+    return true;
+}
+
 static int run_all(const char *who)
 {
     const struct CMUnitTest tests[] = {
@@ -421,9 +554,13 @@ static int run_all(const char *who)
         cmocka_unit_test(process_limit),
         cmocka_unit_test(ends_with_its_owner),
         cmocka_unit_test(dies_with_its_parent),
+        cmocka_unit_test(memory_limit),
+        cmocka_unit_test(cpu_limit),
+        cmocka_unit_test(pause_and_resume),
     };
 
     has_user_namespaces = probe_user_namespaces();
+    has_cgroups = has_user_namespaces && probe_cgroups();
     return cmocka_run_group_tests_name(who, tests, NULL, NULL);
 }
 

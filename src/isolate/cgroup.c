@@ -1,0 +1,388 @@
+#include "isolate/cgroup.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "isolate/limits.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#define PROC_FILE_MAX_BYTES (1 << 20)
+#define LEAF_PREFIX         "silica-"
+#define CPU_PERIOD_US       100000 /* what the kernel has by default */
+
+/* What a hierarchy is called in v1, and the controller's name in v2. */
+static const char *const controllers[CGROUP_KINDS] = { "", "memory", "pids", "cpu", "freezer" };
+
+/* The n-th field of a line, cut at single blanks. */
+static struct span field(struct span line, size_t n)
+{
+    struct span part = SPAN_NONE;
+
+    for (size_t i = 0; i <= n; i++)
+        if (!span_cut(&line, ' ', &part))
+            return SPAN_NONE;
+    return part;
+}
+
+static bool has_word(struct span list, uint8_t sep, const char *word)
+{
+    struct span part;
+
+    while (span_cut(&list, sep, &part))
+        if (span_is(part, word))
+            return true;
+    return false;
+}
+
+/* "4:memory:/a/b" is our path in the memory hierarchy, "0::/a/b" in v2. */
+static struct span own_path(struct span own, const char *controller)
+{
+    struct span line, id, names;
+
+    while (span_cut(&own, '\n', &line)) {
+        if (!span_cut(&line, ':', &id) || !span_cut(&line, ':', &names))
+            continue;
+        if (*controller ? has_word(names, ',', controller) : span_is(id, "0") && names.n == 0)
+            return line;
+    }
+    return SPAN_NONE;
+}
+
+static void set_dir(struct cgroup_host *host, enum cgroup_kind kind, struct span mount,
+                    struct span own)
+{
+    struct span path = own_path(own, controllers[kind]);
+    int n;
+
+    if (!path.p || host->dirs[kind][0])
+        return;
+    if (span_is(path, "/"))
+        path.n = 0;
+    n = snprintf(host->dirs[kind], CGROUP_PATH_MAX_BYTES, "%.*s%.*s", SPAN_ARG(mount),
+                 SPAN_ARG(path));
+    if (n >= CGROUP_PATH_MAX_BYTES)
+        host->dirs[kind][0] = '\0'; /* a group nested so deep is one we do without */
+}
+
+void cgroup_host_parse(struct span mountinfo, struct span own, struct cgroup_host *ret)
+{
+    struct span line;
+
+    *ret = (struct cgroup_host){ 0 };
+    while (span_cut(&mountinfo, '\n', &line)) {
+        size_t dash = span_find_str(line, SPAN(" - "));
+        struct span mount = field(line, 4), tail, type, options;
+
+        if (dash == SIZE_MAX || !span_is(field(line, 3), "/"))
+            continue; /* a part of a hierarchy: paths in it are not those we know */
+        tail = span_skip(line, dash + 3);
+        type = field(tail, 0);
+        options = field(tail, 2);
+        if (span_is(type, "cgroup2"))
+            set_dir(ret, CGROUP_V2, mount, own);
+        if (!span_is(type, "cgroup"))
+            continue;
+        for (int kind = CGROUP_MEMORY; kind < CGROUP_KINDS; kind++)
+            if (has_word(options, ',', controllers[kind]))
+                set_dir(ret, (enum cgroup_kind)kind, mount, own);
+    }
+}
+
+/* Looked at once: where the program stands does not change what its host has. */
+static const struct cgroup_host *host(void)
+{
+    static struct cgroup_host known;
+    static bool is_known;
+    OWN(buf_done) struct buf mounts = BUF_INIT(PROC_FILE_MAX_BYTES);
+    OWN(buf_done) struct buf own = BUF_INIT(PROC_FILE_MAX_BYTES);
+    struct err e;
+
+    if (!is_known && fd_read_file("/proc/self/mountinfo", &mounts, &e) == 0 &&
+        fd_read_file("/proc/self/cgroup", &own, &e) == 0)
+        cgroup_host_parse(buf_span(&mounts), buf_span(&own), &known);
+    is_known = true;
+    return &known;
+}
+
+static int write_at(const char *dir, const char *file, const char *text, struct err *e)
+{
+    char path[CGROUP_PATH_MAX_BYTES + 64];
+    OWN_FD int fd = -1;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, file);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "cannot open '%s'", path);
+    return fd_write_all(fd, span_cstr(text), e) < 0 ? err_wrap(e, "'%s'", path) : 0;
+}
+
+PRINTF(4, 5)
+static int write_number(const char *dir, const char *file, struct err *e, const char *fmt, ...)
+{
+    char text[64];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return write_at(dir, file, text, e);
+}
+
+static bool read_number(const char *dir, const char *file, const char *key, uint64_t *ret)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(PROC_FILE_MAX_BYTES);
+    char path[CGROUP_PATH_MAX_BYTES + 64];
+    struct span rest, line;
+    struct err e;
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, file);
+    if (fd_read_file(path, &text, &e) < 0)
+        return false;
+    for (rest = buf_span(&text); span_cut(&rest, '\n', &line);) {
+        if (!key)
+            return str_u64(line, UINT64_MAX, ret);
+        if (span_is(field(line, 0), key))
+            return str_u64(field(line, 1), UINT64_MAX, ret);
+    }
+    return false;
+}
+
+static int make_dir(struct cgroup *cg, enum cgroup_kind kind, const char *leaf, struct err *e)
+{
+    const char *above = host()->dirs[kind];
+    char path[CGROUP_PATH_MAX_BYTES];
+
+    if (!*above)
+        return err_set(e, ERR_UNSUPPORTED, "this host has no cgroup for it");
+    if (snprintf(path, sizeof path, "%s/%s", above, leaf) >= (int)sizeof path)
+        return err_set(e, ERR_LIMIT, "the cgroup '%s' is nested too deep", above);
+    if (mkdir(path, 0755) < 0)
+        return err_sys(e, "cannot make the cgroup '%s'", path);
+    memcpy(cg->dirs[kind], path, sizeof path);
+    return 0;
+}
+
+/* The directory that takes the limit: of v1 where the host has the controller there, else our v2 group, whose parent
+ * then has to hand the controller down. */
+static const char *make_for_limit(struct cgroup *cg, enum cgroup_kind kind, const char *leaf,
+                                  struct err *e)
+{
+    if (*host()->dirs[kind])
+        return make_dir(cg, kind, leaf, e) < 0 ? NULL : cg->dirs[kind];
+    if (!*cg->dirs[CGROUP_V2])
+        return NULL; /* *e says why the v2 group could not be made */
+    if (write_number(host()->dirs[CGROUP_V2], "cgroup.subtree_control", e, "+%s",
+                     controllers[kind]) < 0)
+        return NULL;
+    cg->is_v2[kind] = true;
+    return cg->dirs[CGROUP_V2];
+}
+
+static int limit_memory(struct cgroup *cg, const char *leaf, uint64_t bytes, struct err *e)
+{
+    const char *dir = make_for_limit(cg, CGROUP_MEMORY, leaf, e);
+    unsigned long long n = bytes;
+    struct err ignored;
+
+    if (!dir)
+        return -1;
+    if (cg->is_v2[CGROUP_MEMORY]) {
+        (void)write_at(dir, "memory.swap.max", "0", &ignored); /* not there without swap */
+        return write_number(dir, "memory.max", e, "%llu", n);
+    }
+    if (write_number(dir, "memory.limit_in_bytes", e, "%llu", n) < 0)
+        return -1;
+    (void)write_number(dir, "memory.memsw.limit_in_bytes", &ignored, "%llu", n);
+    return 0;
+}
+
+static int limit_pids(struct cgroup *cg, const char *leaf, uint64_t pids, struct err *e)
+{
+    const char *dir = make_for_limit(cg, CGROUP_PIDS, leaf, e);
+
+    return dir ? write_number(dir, "pids.max", e, "%llu", (unsigned long long)pids) : -1;
+}
+
+static int limit_cpu(struct cgroup *cg, const char *leaf, uint64_t milli, struct err *e)
+{
+    const char *dir = make_for_limit(cg, CGROUP_CPU, leaf, e);
+    unsigned long long quota_us = MAX(milli * (CPU_PERIOD_US / 1000), 1000ull);
+
+    if (!dir)
+        return -1;
+    if (cg->is_v2[CGROUP_CPU])
+        return write_number(dir, "cpu.max", e, "%llu %d", quota_us, CPU_PERIOD_US);
+    return write_number(dir, "cpu.cfs_quota_us", e, "%llu", quota_us);
+}
+
+static void add_missing(struct buf *missing, const char *what)
+{
+    struct err e;
+
+    (void)buf_addf(missing, &e, "%s%s", missing->n ? ", " : "", what); /* three words */
+}
+
+void cgroup_make(struct cgroup *cg, const char *name, const struct box_limits *limits,
+                 struct buf *missing, struct err *e)
+{
+    static unsigned counter;
+    char leaf[96];
+    struct err why = { 0 };
+    size_t n = 0;
+
+    *cg = (struct cgroup){ 0 };
+    n = (size_t)snprintf(leaf, sizeof leaf, LEAF_PREFIX "%d-%u-", getpid(), ++counter);
+    for (; *name && n < sizeof leaf - 1; name++)
+        leaf[n++] = isalnum((unsigned char)*name) ? *name : '-';
+    leaf[n] = '\0';
+    if (make_dir(cg, CGROUP_V2, leaf, &why) < 0 && *host()->dirs[CGROUP_FREEZER]) {
+        struct err ignored;
+
+        (void)make_dir(cg, CGROUP_FREEZER, leaf, &ignored);
+    }
+    if (limits->pids && limit_pids(cg, leaf, limits->pids, &(struct err){ 0 }) < 0)
+        cg->is_v2[CGROUP_PIDS] = false;
+    if (limits->memory_bytes && limit_memory(cg, leaf, limits->memory_bytes, &why) < 0) {
+        add_missing(missing, "memory");
+        *e = why;
+    }
+    if (limits->cpu_milli && limit_cpu(cg, leaf, limits->cpu_milli, &why) < 0) {
+        if (!missing->n)
+            *e = why;
+        add_missing(missing, "cpu");
+    }
+}
+
+bool cgroup_limits_pids(const struct cgroup *cg)
+{
+    return *cg->dirs[CGROUP_PIDS] || cg->is_v2[CGROUP_PIDS];
+}
+
+int cgroup_open_v2(const struct cgroup *cg)
+{
+    return *cg->dirs[CGROUP_V2] ? open(cg->dirs[CGROUP_V2], O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                                : -1;
+}
+
+int cgroup_join(const struct cgroup *cg, pid_t pid, bool is_born_in_v2, struct err *e)
+{
+    for (int kind = is_born_in_v2 ? CGROUP_V2 + 1 : CGROUP_V2; kind < CGROUP_KINDS; kind++)
+        if (*cg->dirs[kind] && write_number(cg->dirs[kind], "cgroup.procs", e, "%d", pid) < 0)
+            return err_wrap(e, "cannot move the sandbox into its cgroup");
+    return 0;
+}
+
+/* v2 tells by cgroup.events, v1 by the state's text; both settle within a few milliseconds. */
+static bool is_settled(const struct cgroup *cg, bool is_frozen)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(PROC_FILE_MAX_BYTES);
+    char path[CGROUP_PATH_MAX_BYTES + 64];
+    uint64_t frozen = 0;
+    struct err e;
+
+    if (*cg->dirs[CGROUP_V2])
+        return read_number(cg->dirs[CGROUP_V2], "cgroup.events", "frozen", &frozen) &&
+               (frozen == 1) == is_frozen;
+    (void)snprintf(path, sizeof path, "%s/freezer.state", cg->dirs[CGROUP_FREEZER]);
+    return fd_read_file(path, &text, &e) == 0 &&
+           span_is(buf_span(&text), is_frozen ? "FROZEN\n" : "THAWED\n");
+}
+
+int cgroup_freeze(const struct cgroup *cg, bool is_frozen, struct err *e)
+{
+    uint64_t end_ms = time_mono_ms() + BOX_FREEZE_TIMEOUT_MS;
+
+    if (*cg->dirs[CGROUP_V2]) {
+        if (write_at(cg->dirs[CGROUP_V2], "cgroup.freeze", is_frozen ? "1" : "0", e) < 0)
+            return -1;
+    } else if (*cg->dirs[CGROUP_FREEZER]) {
+        if (write_at(cg->dirs[CGROUP_FREEZER], "freezer.state", is_frozen ? "FROZEN" : "THAWED",
+                     e) < 0)
+            return -1;
+    } else {
+        return err_set(e, ERR_UNSUPPORTED, "no cgroup to freeze");
+    }
+    while (!is_settled(cg, is_frozen)) {
+        if (time_mono_ms() > end_ms)
+            return err_set(e, ERR_TIMEOUT, "not %s within %d ms", is_frozen ? "frozen" : "thawed",
+                           BOX_FREEZE_TIMEOUT_MS);
+        (void)poll(NULL, 0, 1);
+    }
+    return 0;
+}
+
+bool cgroup_kill(const struct cgroup *cg)
+{
+    struct err e;
+
+    return *cg->dirs[CGROUP_V2] && write_at(cg->dirs[CGROUP_V2], "cgroup.kill", "1", &e) == 0;
+}
+
+void cgroup_stats(const struct cgroup *cg, struct box_stats *ret)
+{
+    const char *v2 = cg->dirs[CGROUP_V2], *memory = cg->dirs[CGROUP_MEMORY];
+    const char *pids = cg->dirs[CGROUP_PIDS];
+
+    if (*memory)
+        ret->has_memory = read_number(memory, "memory.usage_in_bytes", NULL, &ret->memory_bytes);
+    else if (cg->is_v2[CGROUP_MEMORY])
+        ret->has_memory = read_number(v2, "memory.current", NULL, &ret->memory_bytes);
+    if (*pids || cg->is_v2[CGROUP_PIDS])
+        ret->has_pids = read_number(*pids ? pids : v2, "pids.current", NULL, &ret->pids);
+    if (*v2)
+        ret->has_cpu = read_number(v2, "cpu.stat", "usage_usec", &ret->cpu_us);
+}
+
+void cgroup_done(struct cgroup *cg)
+{
+    for (int kind = 0; kind < CGROUP_KINDS; kind++) {
+        uint64_t end_ms = time_mono_ms() + BOX_FREEZE_TIMEOUT_MS;
+
+        /* The last task of a group is still leaving it when its death has been told. */
+        while (*cg->dirs[kind] && rmdir(cg->dirs[kind]) < 0 && errno == EBUSY &&
+               time_mono_ms() < end_ms)
+            (void)poll(NULL, 0, 1);
+        cg->dirs[kind][0] = '\0';
+    }
+}
+
+/* The maker's pid out of a name of ours, or 0. */
+static pid_t maker_of(const char *name)
+{
+    struct span rest = span_cstr(name), pid;
+    uint64_t number;
+
+    if (!span_starts(rest, LEAF_PREFIX))
+        return 0;
+    rest = span_skip(rest, sizeof LEAF_PREFIX - 1);
+    return span_cut(&rest, '-', &pid) && str_u64(pid, INT32_MAX, &number) ? (pid_t)number : 0;
+}
+
+size_t cgroup_sweep(void)
+{
+    size_t swept = 0;
+
+    for (int kind = 0; kind < CGROUP_KINDS; kind++) {
+        DIR *dir = *host()->dirs[kind] ? opendir(host()->dirs[kind]) : NULL;
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+            pid_t maker = maker_of(entry->d_name);
+
+            if (maker <= 0 || kill(maker, 0) == 0 || errno != ESRCH)
+                continue;
+            if (unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0)
+                swept++; /* one that is not empty stays: somebody is alive in it */
+        }
+        if (dir)
+            (void)closedir(dir);
+    }
+    return swept;
+}

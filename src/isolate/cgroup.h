@@ -1,0 +1,55 @@
+/* cgroup: the groups of one sandbox: limits, freezing, counting. Speaks v2, v1, and hosts that have some of each.
+ *
+ * Where:    below the caller's own cgroup, in each hierarchy that is needed: an account that was handed a subtree and
+ *           runs in it can use it, root always can. A v2 group is made wherever it may be, for freezing and killing: it
+ *           costs next to nothing. v1 groups only for a limit that is asked for: they are most of the time a start takes.
+ * Owns:     the directories it made, until cgroup_done removes them.
+ * Used by:  box.c.
+ */
+#ifndef SILICA_ISOLATE_CGROUP_H
+#define SILICA_ISOLATE_CGROUP_H
+
+#include "isolate/box.h"
+
+#define CGROUP_PATH_MAX_BYTES 512
+
+enum cgroup_kind {
+    CGROUP_V2,
+    CGROUP_MEMORY,
+    CGROUP_PIDS,
+    CGROUP_CPU,
+    CGROUP_FREEZER,
+    CGROUP_KINDS
+};
+
+/* The caller's own group in each hierarchy, as a directory; "" where the host has none. */
+struct cgroup_host {
+    char dirs[CGROUP_KINDS][CGROUP_PATH_MAX_BYTES];
+};
+
+struct cgroup {
+    char dirs[CGROUP_KINDS][CGROUP_PATH_MAX_BYTES]; /* "" where none was made */
+    bool is_v2[CGROUP_KINDS];                       /* a limit that stands in the v2 group */
+};
+
+/* Out of /proc/self/mountinfo and /proc/self/cgroup. */
+void cgroup_host_parse(struct span mountinfo, struct span own, struct cgroup_host *ret);
+/* Makes what the limits want. A limit that cannot be is added to `missing` ("memory, cpu"), and *e says why the first
+ * could not; pids are not among them, because box.c has another way. Never fails otherwise. */
+void cgroup_make(struct cgroup *cg, const char *name, const struct box_limits *limits,
+                 struct buf *missing, struct err *e);
+bool cgroup_limits_pids(const struct cgroup *cg);
+/* For clone3: the v2 group, or -1. */
+int cgroup_open_v2(const struct cgroup *cg);
+/* Moves a process into the groups; v2 too where is_born_in_v2 is false. */
+int cgroup_join(const struct cgroup *cg, pid_t pid, bool is_born_in_v2, struct err *e);
+/* ERR_UNSUPPORTED when there is no group that can freeze. Returns when all has stopped. */
+int cgroup_freeze(const struct cgroup *cg, bool is_frozen, struct err *e);
+bool cgroup_kill(const struct cgroup *cg);
+/* What the groups know: the rest of *ret is untouched. */
+void cgroup_stats(const struct cgroup *cg, struct box_stats *ret);
+void cgroup_done(struct cgroup *cg);
+/* Removes empty groups whose maker is dead; returns how many. */
+size_t cgroup_sweep(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* tree: the processes of a sandbox as /proc has them, for hosts that give us no cgroup. PID 1 inherits every orphan of
+ * its namespace, so all of them are below it.
+ *
+ * Owns:     nothing. What it reads may be gone the next moment: a process is signalled by a descriptor, and only if it
+ *           still has the parent it was found under.
+ * Used by:  box.c.
+ */
+#ifndef SILICA_ISOLATE_TREE_H
+#define SILICA_ISOLATE_TREE_H
+
+#include "isolate/box.h"
+
+/* Stops or continues all of them. Stopping goes round until nobody new is found: what is stopped cannot fork. */
+int tree_stop(pid_t top, struct err *e);
+int tree_continue(pid_t top, struct err *e);
+/* Fills what *ret does not have yet. Memory is the sum of resident sets: shared pages count more than once. */
+void tree_stats(pid_t top, struct box_stats *ret);
+
+#endif
