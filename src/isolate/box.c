@@ -5,6 +5,7 @@
 #include "isolate/cgroup.h"
 #include "isolate/inside.h"
 #include "isolate/plan.h"
+#include "isolate/reach.h"
 #include "isolate/tree.h"
 
 #include <errno.h>
@@ -284,6 +285,17 @@ static int reap(struct box *b, struct err *e)
         return err_sys(e, "cannot reap sandbox '%s'", b->name);
     b->is_reaped = true;
     return 0;
+}
+
+int box_socket(struct box *b, int family, int type, int *ret_fd, struct err *e)
+{
+    if (family != AF_INET && family != AF_INET6)
+        return err_set(e, ERR_INVALID, "address family %d is not one of the internet's", family);
+    if (b->is_reaped)
+        return err_set(e, ERR_CLOSED, "sandbox '%s' has ended", b->name);
+    return reach_socket(b->pidfd, family, type, ret_fd, e) < 0
+               ? err_wrap(e, "sandbox '%s'", b->name)
+               : 0;
 }
 
 const char *box_unenforced(const struct box *b)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -510,6 +511,56 @@ static void pause_and_resume(void **state)
     (void)close(out[0]);
 }
 
+/* A server inside is reached through a socket made inside, and through no other. */
+static void reach(void **state)
+{
+    static const char *const args[] = {
+        "--log-level",
+        "off",
+        "--",
+        "python3",
+        "-c",
+        "import socket\ns = socket.create_server(('127.0.0.1', 47113))\nprint('listening', flush=True)\n"
+        "while True: s.accept()[0].sendall(b'from inside')",
+        NULL
+    };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(47113),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct box_spec spec = spec_of(args);
+    OWN_FD int plain = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct box *b;
+    struct err e;
+    char text[16] = "";
+    int out[2], fd;
+
+    (void)state;
+    need_user_namespaces();
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    spec.log_fd = out[1];
+    if (box_start(&spec, &b, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_true(read(out[0], text, sizeof text) > 0);
+    for (int i = 0; i < 20; i++) {
+        if (box_socket(b, AF_INET, SOCK_STREAM, &fd, &e) < 0)
+            fail_msg("%s", e.msg);
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+        assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+        assert_int_equal(recv(fd, text, 11, MSG_WAITALL), 11);
+        assert_memory_equal(text, "from inside", 11);
+        (void)close(fd);
+    }
+    assert_int_equal(connect(plain, (struct sockaddr *)&to, sizeof to), -1);
+    assert_int_equal(box_socket(b, AF_PACKET, SOCK_RAW, &fd, &e), -1);
+    assert_int_equal(e.code, ERR_INVALID);
+    assert_int_equal(box_kill(b, NULL, &e), 0);
+    assert_int_equal(box_socket(b, AF_INET, SOCK_STREAM, &fd, &e), -1);
+    assert_int_equal(e.code, ERR_CLOSED);
+    box_free(b);
+    (void)close(out[0]);
+    (void)close(out[1]);
+}
+
 static bool probe_user_namespaces(void)
 {
     static const char *const args[] = { "--version", NULL };
@@ -557,6 +608,7 @@ static int run_all(const char *who)
         cmocka_unit_test(memory_limit),
         cmocka_unit_test(cpu_limit),
         cmocka_unit_test(pause_and_resume),
+        cmocka_unit_test(reach),
     };
 
     has_user_namespaces = probe_user_namespaces();
