@@ -7,55 +7,32 @@ import os
 import pathlib
 import pty
 import select
-import shutil
 import signal
 import socket
 import struct
 import subprocess
-import tempfile
 import termios
 import time
 import uuid
 
 import pytest
 
-from harness.server import TREE, wait_until
+from harness.caller import Caller, caller_or_skip
+from harness.server import wait_until
 
 pytestmark = pytest.mark.ours
-NOBODY = 65534
 PYTHON = "/usr/bin/python3"
 
 
-def can_unshare(argv):
-    done = subprocess.run([*argv, "unshare", "--user", "--map-root-user", "true"], capture_output=True)
-    return done.returncode == 0
-
-
-class Caller:
-    """Somebody who runs silica: its program where everybody may read it, a home of its own."""
-
-    def __init__(self, name):
-        self.name = name
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="silica-run-"))
-        self.dir.chmod(0o755)
-        self.home = self.dir / "home"
-        self.home.mkdir()
-        self.silica = self.dir / "silica"
-        shutil.copy2(os.environ.get("SILICA") or TREE / "build" / "silica", self.silica)
-        self.silica.chmod(0o755)
-        self.prefix = []
-        if name == "user":
-            os.chown(self.home, NOBODY, NOBODY)
-            self.prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-        self.env = {"HOME": str(self.home), "PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "xterm"}
+class Runner(Caller):
+    """A caller whose silica is given bytes, signals and terminals."""
 
     def argv(self, *args):
         return [*self.prefix, str(self.silica), *args]
 
     def call(self, *args, timeout=60, **kwargs):
-        kwargs.setdefault("stdin", subprocess.DEVNULL if "input" not in kwargs else None)
-        if kwargs["stdin"] is None:
-            del kwargs["stdin"]
+        if "input" not in kwargs:
+            kwargs.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run(self.argv(*args), capture_output=True, env=self.env, timeout=timeout, **kwargs)
 
     def run(self, *args, **kwargs):
@@ -67,18 +44,10 @@ class Caller:
         return subprocess.Popen(self.argv("run", *args), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env=self.env, **kwargs)
 
-    def remove(self):
-        shutil.rmtree(self.dir)
-
 
 @pytest.fixture(scope="module", params=["root", "user"])
 def who(request):
-    if os.geteuid() != 0:
-        pytest.skip("needs root to be two callers")
-    caller = Caller(request.param)
-    if not can_unshare(caller.prefix):
-        caller.remove()
-        pytest.skip("user namespaces are not allowed here")
+    caller = caller_or_skip(request.param, Runner)
     yield caller
     caller.remove()
 

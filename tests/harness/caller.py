@@ -49,10 +49,10 @@ class Caller:
         shutil.rmtree(self.dir)
 
 
-def caller_or_skip(name):
+def caller_or_skip(name, kind=Caller):
     if name == "root" and os.geteuid() != 0:
         pytest.skip("needs root")
-    caller = Caller(name)
+    caller = kind(name)
     done = subprocess.run([*caller.prefix, "unshare", "--user", "--map-root-user", "true"], capture_output=True)
     if done.returncode != 0:
         caller.remove()
