@@ -228,7 +228,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
 
     if (spec->log_fd > 0 && isatty(spec->log_fd))
         return err_set(e, ERR_INVALID, "a terminal cannot be handed into a sandbox");
-    if (ids_choose(spec->name ? spec->name : "", spec->uid, spec->gid, &ids, e) < 0)
+    if (ids_choose(spec->name ? spec->name : "", spec->uid, spec->gid, spec->wants_range, &ids, e) <
+        0)
         return -1;
     plan_host_look(&host);
     if (plan_make(&plan, spec, &ids, &host, e) < 0 || make_argv(spec, argv, e) < 0)

@@ -49,6 +49,9 @@ struct box_spec {
     const char *cwd; /* inside; NULL: the user's home */
     uid_t uid;       /* of commands, inside */
     gid_t gid;
+    /* An account other than root gives the range it has in /etc/subuid, not only itself: files inside can then belong to
+     * other ids. Two helper programs have to run for that. Root always gives a range. */
+    bool wants_range;
     uint64_t root_bytes; /* size of the writable root; 0: 1 GiB. It is memory */
     bool is_read_only;   /* the root cannot be written; /tmp and the home still can */
     struct box_limits limits;

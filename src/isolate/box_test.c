@@ -12,6 +12,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,10 +24,12 @@
 #include <cmocka.h>
 
 #define NOBODY 65534
+#define RANGED 64999 /* nobody's uid */
 
 static const char *const env[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LC_ALL=C", NULL };
 static int runtime_fd = -1;
 static bool has_user_namespaces;
+static bool is_ranged;   /* we are the account with a range */
 static bool has_cgroups; /* memory, pids and cpu can be limited */
 
 struct ran {
@@ -40,7 +44,8 @@ static struct box_spec spec_of(const char *const *args)
                               .uid = 1000,
                               .gid = 1000,
                               .runtime_args = args,
-                              .runtime_fd = runtime_fd };
+                              .runtime_fd = runtime_fd,
+                              .wants_range = is_ranged };
 }
 
 static void need_user_namespaces(void)
@@ -561,6 +566,32 @@ static void reach(void **state)
     (void)close(out[1]);
 }
 
+/* An account with a range, made up for these tests: its files lie over the host's in a mount namespace of our own. */
+static void range_of_ids(void **state)
+{
+    static const char *const args[] = { NULL };
+    struct box_spec spec = spec_of(args);
+    struct box *b;
+    struct err e;
+
+    (void)state;
+    need_user_namespaces();
+    if (!is_ranged) { /* the account of the other run has none */
+        spec.wants_range = true;
+        if (geteuid() != 0) {
+            assert_int_equal(box_start(&spec, &b, &e), -1);
+            assert_int_equal(e.code, ERR_UNSUPPORTED);
+            assert_non_null(strstr(e.msg, "user 65534 has no 65536 ids in /etc/subuid"));
+        }
+        return;
+    }
+    spec.wants_range = true;
+    expect(
+        "range", spec,
+        "id -u; stat -c '%u %U' / /workspace; touch /x 2>&1 | grep -o 'Perm.*'; grep -c . /proc/self/uid_map; awk '{print $1, $3}' /proc/self/uid_map",
+        "1000\n0 root\n1000 sandbox\nPermission denied\n3\n0 1000\n1000 1\n1001 64536\n");
+}
+
 static bool probe_user_namespaces(void)
 {
     static const char *const args[] = { "--version", NULL };
@@ -609,11 +640,53 @@ static int run_all(const char *who)
         cmocka_unit_test(cpu_limit),
         cmocka_unit_test(pause_and_resume),
         cmocka_unit_test(reach),
+        cmocka_unit_test(range_of_ids),
     };
 
     has_user_namespaces = probe_user_namespaces();
     has_cgroups = has_user_namespaces && probe_cgroups();
     return cmocka_run_group_tests_name(who, tests, NULL, NULL);
+}
+
+static bool write_over(const char *path, const char *text)
+{
+    char name[] = "/tmp/box-test-XXXXXX";
+    OWN_FD int fd = mkstemp(name);
+    struct err e;
+    bool is_ok = fd >= 0 && fchmod(fd, 0644) == 0 && fd_write_all(fd, span_cstr(text), &e) == 0 &&
+                 mount(name, path, NULL, MS_BIND, NULL) == 0;
+
+    (void)unlink(name);
+    return is_ok;
+}
+
+static int run_as_ranged(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(range_of_ids), cmocka_unit_test(inside),
+                                        cmocka_unit_test(binds), cmocka_unit_test(reach) };
+    pid_t child;
+    int status;
+
+    if (access("/usr/bin/newuidmap", X_OK) < 0) {
+        print_message("no newuidmap here: accounts with a range were not tried\n");
+        return 0;
+    }
+    child = fork();
+    if (child == 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            !write_over("/etc/passwd",
+                        "root:x:0:0::/root:/bin/sh\nranged:x:64999:64999::/:/bin/sh\n") ||
+            !write_over("/etc/subuid", "ranged:1000000:65536\n") ||
+            !write_over("/etc/subgid", "ranged:1000000:65536\n"))
+            _exit(98);
+        if (setgroups(0, NULL) < 0 || setresgid(RANGED, RANGED, RANGED) < 0 ||
+            setresuid(RANGED, RANGED, RANGED) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+            _exit(99);
+        is_ranged = true;
+        has_user_namespaces = probe_user_namespaces();
+        exit(cmocka_run_group_tests_name("an account with a range", tests, NULL, NULL));
+    }
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 /* An account that is in no file: no range of ids, no groups, no cgroup. */
@@ -640,6 +713,6 @@ int main(void)
         return 1;
     failed = run_all(geteuid() == 0 ? "root" : "an account");
     if (geteuid() == 0)
-        failed |= run_as_nobody();
+        failed |= run_as_nobody() | run_as_ranged();
     return failed;
 }

@@ -216,6 +216,73 @@ static void id_ranges(void **state)
     }
 }
 
+static void id_files(void **state)
+{
+    static const char passwd[] = "root:x:0:0::/root:/bin/sh\nann:x:1001:1001::/:/bin/sh\nbad\n";
+    static const struct row {
+        const char *file;
+        uid_t uid;
+        bool want;
+        uint32_t base;
+    } rows[] = {
+        { "bob:1:65536\nann:100000:65536\n", 1001, true, 100000 },
+        { "1001:200000:65536\n", 1001, true, 200000 },
+        { "ann:100000:1000\nann:300000:65536\n", 1001, true, 300000 },
+        { "ann:100000:65535\n", 1001, false, 0 },
+        { "ann:4294967000:65536\n", 1001, false, 0 },
+        { "ann:x:65536\nann\n:1:65536\n", 1001, false, 0 },
+        { ":100000:65536\n", 7, false, 0 }, /* a uid without a name */
+        { "", 1001, false, 0 },
+    };
+
+    (void)state;
+    EACH(r, rows) {
+        struct span name = ids_find_name(span_cstr(passwd), r->uid);
+        uint32_t base = 0;
+
+        assert_int_equal(ids_find_range(span_cstr(r->file), name, r->uid, IDS_COUNT, &base),
+                         r->want);
+        assert_int_equal(base, r->base);
+    }
+}
+
+static void id_maps(void **state)
+{
+    static const struct row {
+        struct ids ids;
+        const char *uids, *gids;
+    } rows[] = {
+        { { .kind = IDS_ONE, .uid = 1000, .gid = 100, .outside_uid = 5, .outside_gid = 6 },
+          "1000 5 1\n",
+          "100 6 1\n" },
+        { { .kind = IDS_ROOT, .uid = 1000, .base = 70000, .gid_base = 70000, .count = 65536 },
+          "0 70000 65536\n",
+          "0 70000 65536\n" },
+        { { .kind = IDS_RANGE,
+            .uid = 1000,
+            .gid = 0,
+            .outside_uid = 5,
+            .outside_gid = 6,
+            .base = 100000,
+            .gid_base = 200000,
+            .count = 65536 },
+          "0 100000 1000\n1000 5 1\n1001 101000 64536\n",
+          "0 6 1\n1 200000 65536\n" },
+    };
+
+    (void)state;
+    EACH(r, rows) {
+        OWN(buf_done) struct buf uids = BUF_INIT(1000);
+        OWN(buf_done) struct buf gids = BUF_INIT(1000);
+        struct err e;
+
+        assert_int_equal(ids_lines(&r->ids, false, &uids, &e), 0);
+        assert_int_equal(ids_lines(&r->ids, true, &gids, &e), 0);
+        assert_string_equal(buf_cstr(&uids), r->uids);
+        assert_string_equal(buf_cstr(&gids), r->gids);
+    }
+}
+
 static void few_calls(void **state)
 {
     (void)state;
@@ -233,7 +300,8 @@ int main(void)
         cmocka_unit_test(host_image), cmocka_unit_test(nothing_else_of_the_host),
         cmocka_unit_test(order),      cmocka_unit_test(refusals),
         cmocka_unit_test(too_much),   cmocka_unit_test(id_ranges),
-        cmocka_unit_test(few_calls),
+        cmocka_unit_test(few_calls),  cmocka_unit_test(id_files),
+        cmocka_unit_test(id_maps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

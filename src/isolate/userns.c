@@ -2,12 +2,16 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "ev/spawn.h"
 #include "isolate/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 
-#define MAP_MAX_BYTES 8192 /* the kernel takes 340 lines, and one page at a time */
+#define ID_FILE_MAX_BYTES (4 << 20) /* /etc/passwd of a large site */
+#define MAP_WORDS_MAX     9         /* three lines of three numbers */
+#define MAP_MAX_BYTES     8192      /* the kernel takes 340 lines, and one page at a time */
 
 uint32_t ids_base_of_name(const char *name)
 {
@@ -53,27 +57,84 @@ static bool may_give(const char *file, uint32_t base)
     return fd_read_file(file, &map, &e) == 0 && ids_map_covers(buf_span(&map), base, IDS_COUNT);
 }
 
-int ids_choose(const char *name, uid_t uid, gid_t gid, struct ids *ret, struct err *e)
+struct span ids_find_name(struct span passwd, uid_t uid)
 {
-    struct ids ids = { .kind = IDS_ONE, .uid = uid, .gid = gid };
+    struct span line, name, secret, number;
+    uint64_t found;
+
+    while (span_cut(&passwd, '\n', &line))
+        if (span_cut(&line, ':', &name) && span_cut(&line, ':', &secret) &&
+            span_cut(&line, ':', &number) && str_u64(number, UINT32_MAX, &found) && found == uid)
+            return name;
+    return SPAN_NONE;
+}
+
+bool ids_find_range(struct span file, struct span name, uid_t uid, uint32_t want,
+                    uint32_t *ret_base)
+{
+    struct span line, who, start;
+    uint64_t number, base, count;
+
+    while (span_cut(&file, '\n', &line)) {
+        if (!span_cut(&line, ':', &who) || !span_cut(&line, ':', &start) ||
+            !str_u64(start, UINT32_MAX, &base) || !str_u64(line, UINT32_MAX, &count))
+            continue;
+        if (!(name.n && span_eq(who, name)) &&
+            !(str_u64(who, UINT32_MAX, &number) && number == uid))
+            continue;
+        if (count < want || base + count > UINT32_MAX)
+            continue;
+        *ret_base = (uint32_t)base;
+        return true;
+    }
+    return false;
+}
+
+/* An account's range: the caller is the user inside, and around it stand the ids of the range. */
+static int choose_range(struct ids *ids, struct err *e)
+{
+    OWN(buf_done) struct buf passwd = BUF_INIT(ID_FILE_MAX_BYTES);
+    OWN(buf_done) struct buf subuid = BUF_INIT(ID_FILE_MAX_BYTES);
+    OWN(buf_done) struct buf subgid = BUF_INIT(ID_FILE_MAX_BYTES);
+    struct span name;
+
+    if (fd_read_file("/etc/passwd", &passwd, e) < 0 ||
+        fd_read_file("/etc/subuid", &subuid, e) < 0 || fd_read_file("/etc/subgid", &subgid, e) < 0)
+        return -1;
+    name = ids_find_name(buf_span(&passwd), geteuid());
+    if (!ids_find_range(buf_span(&subuid), name, geteuid(), IDS_COUNT, &ids->base) ||
+        !ids_find_range(buf_span(&subgid), name, geteuid(), IDS_COUNT, &ids->gid_base)) {
+        (void)err_set(e, ERR_UNSUPPORTED, "user %u has no %u ids in /etc/subuid and /etc/subgid",
+                      geteuid(), IDS_COUNT);
+        err_hint(e, "an administrator gives them with usermod --add-subuids and --add-subgids");
+        return -1;
+    }
+    ids->kind = IDS_RANGE;
+    ids->count = IDS_COUNT;
+    return 0;
+}
+
+int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
+               struct err *e)
+{
+    struct ids ids = { .kind = IDS_ONE, .uid = uid, .gid = gid, .count = 1 };
     uint32_t base = ids_base_of_name(name);
+    bool is_root = geteuid() == 0 && may_give("/proc/self/uid_map", base) &&
+                   may_give("/proc/self/gid_map", base);
 
     if (uid == (uid_t)-1 || gid == (gid_t)-1)
         return err_set(e, ERR_INVALID, "user %u:%u is not an id", uid, gid);
-    if (geteuid() == 0 && may_give("/proc/self/uid_map", base) &&
-        may_give("/proc/self/gid_map", base)) {
-        if (uid >= IDS_COUNT || gid >= IDS_COUNT)
-            return err_set(e, ERR_INVALID, "user %u:%u: ids inside go up to %u", uid, gid,
-                           IDS_COUNT - 1);
+    if ((is_root || wants_range) && (uid >= IDS_COUNT || gid >= IDS_COUNT))
+        return err_set(e, ERR_INVALID, "user %u:%u: ids inside go up to %u", uid, gid,
+                       IDS_COUNT - 1);
+    ids.outside_uid = is_root ? base + uid : geteuid();
+    ids.outside_gid = is_root ? base + gid : getegid();
+    if (is_root) {
         ids.kind = IDS_ROOT;
-        ids.base = base;
+        ids.base = ids.gid_base = base;
         ids.count = IDS_COUNT;
-        ids.outside_uid = base + uid;
-        ids.outside_gid = base + gid;
-    } else {
-        ids.count = 1;
-        ids.outside_uid = geteuid();
-        ids.outside_gid = getegid();
+    } else if (wants_range && choose_range(&ids, e) < 0) {
+        return -1;
     }
     *ret = ids;
     return 0;
@@ -81,13 +142,21 @@ int ids_choose(const char *name, uid_t uid, gid_t gid, struct ids *ret, struct e
 
 int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e)
 {
+    uint32_t self = is_gid ? ids->gid : ids->uid;
+    uint32_t outside = is_gid ? ids->outside_gid : ids->outside_uid;
+    uint32_t base = is_gid ? ids->gid_base : ids->base;
+
     switch (ids->kind) {
     case IDS_ROOT:
-        return buf_addf(out, e, "0 %u %u\n", ids->base, ids->count);
+        return buf_addf(out, e, "0 %u %u\n", base, ids->count);
     case IDS_ONE:
+        return buf_addf(out, e, "%u %u 1\n", self, outside);
     case IDS_RANGE:
-        return buf_addf(out, e, "%u %u 1\n", is_gid ? ids->gid : ids->uid,
-                        is_gid ? ids->outside_gid : ids->outside_uid);
+        if (self && buf_addf(out, e, "0 %u %u\n", base, self) < 0)
+            return -1;
+        if (buf_addf(out, e, "%u %u 1\n", self, outside) < 0)
+            return -1;
+        return buf_addf(out, e, "%u %u %u\n", self + 1, base + self, ids->count - self);
     }
     return 0;
 }
@@ -108,12 +177,55 @@ static int write_file(pid_t pid, const char *file, struct span text, struct err 
     return err_wrap(e, "cannot write '%s' of the new user namespace", file);
 }
 
+/* newuidmap and newgidmap may write what the caller may not, and check that the range is the caller's. */
+static int run_helper(pid_t pid, bool is_gid, struct span lines, struct err *e)
+{
+    char *argv[MAP_WORDS_MAX + 3], target[16];
+    OWN(buf_done) struct buf words = BUF_INIT(MAP_MAX_BYTES);
+    struct spawn_spec spec = SPAWN_SPEC_INIT;
+    struct spawn_fail fail;
+    OWN_FD int null_fd = fd_open_null(e);
+    size_t n = 0;
+    pid_t helper;
+    int status;
+
+    if (null_fd < 0 || buf_add(&words, lines, e) < 0)
+        return -1;
+    (void)snprintf(target, sizeof target, "%d", pid);
+    argv[n++] = is_gid ? (char[]){ "newgidmap" } : (char[]){ "newuidmap" };
+    argv[n++] = target;
+    for (char *at = (char *)words.p; *at && n < LEN(argv) - 1;) {
+        size_t word = strcspn(at, " \n");
+
+        argv[n++] = at;
+        at += word;
+        *at++ = '\0';
+    }
+    argv[n] = NULL;
+    spec.argv = argv;
+    spec.envp = (char *[]){ NULL };
+    spec.fds[0] = spec.fds[1] = spec.fds[2] = null_fd;
+    helper = spawn(&spec, &fail);
+    if (helper < 0) {
+        (void)spawn_err(e, &spec, fail);
+        err_hint(e, "install the package 'uidmap'");
+        return -1;
+    }
+    if (TEMP_FAILURE_RETRY(waitpid(helper, &status, 0)) < 0)
+        return err_sys(e, "cannot wait for '%s'", argv[0]);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return err_set(e, ERR_DENIED, "'%s' refused the ids of this account", argv[0]);
+    return 0;
+}
+
 static int write_map(const struct ids *ids, pid_t pid, bool is_gid, struct err *e)
 {
     OWN(buf_done) struct buf lines = BUF_INIT(MAP_MAX_BYTES);
 
     if (ids_lines(ids, is_gid, &lines, e) < 0)
         return -1;
+    if (ids->kind == IDS_RANGE)
+        return run_helper(pid, is_gid, buf_span(&lines), e);
     return write_file(pid, is_gid ? "gid_map" : "uid_map", buf_span(&lines), e);
 }
 

@@ -25,7 +25,8 @@ struct ids {
     gid_t gid;
     uid_t outside_uid; /* what `uid` is on the host */
     gid_t outside_gid;
-    uint32_t base; /* first id of the range on the host */
+    uint32_t base; /* first id of the range on the host, and of that for groups */
+    uint32_t gid_base;
     uint32_t count;
 };
 
@@ -34,7 +35,14 @@ struct ids {
 uint32_t ids_base_of_name(const char *name);
 /* uid_map as /proc/self has it: are ids base..base+count-1 ours to give? */
 bool ids_map_covers(struct span map, uint32_t base, uint32_t count);
-int ids_choose(const char *name, uid_t uid, gid_t gid, struct ids *ret, struct err *e);
+/* The caller's line of /etc/subuid or /etc/subgid, by name or by number: the first that has `want` ids or more. */
+bool ids_find_range(struct span file, struct span name, uid_t uid, uint32_t want,
+                    uint32_t *ret_base);
+/* The name of a uid out of /etc/passwd; empty when it has none. */
+struct span ids_find_name(struct span passwd, uid_t uid);
+/* What this caller has to give. wants_range: more than one id, where an account has them; ERR_UNSUPPORTED where not. */
+int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
+               struct err *e);
 /* The map lines, for the kernel or for newuidmap. */
 int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e);
 /* Writes both maps of the process that has just been cloned. */
