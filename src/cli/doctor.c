@@ -152,7 +152,7 @@ static void look_at_ids(struct doctor *d)
     struct ids ids;
     struct err e;
 
-    if (ids_choose("doctor", 1000, 1000, &ids, &e) < 0) {
+    if (ids_choose("doctor", 1000, 1000, false, &ids, &e) < 0) {
         (void)add_err(d, "ids", BROKEN, &e);
     } else if (ids.kind == IDS_ONE) {
         (void)add(d, "ids", HOLDS, "one: who the command is inside is you outside");
