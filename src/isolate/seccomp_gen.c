@@ -3,7 +3,7 @@
  *
  * The first lists what may be called: the rest is ENOSYS, other architectures (i386, x32) too, so programs take the way
  * they have for older kernels. The second refuses single arguments with the error programs expect for them. Two, because
- * the kernel reads these arguments as 32 bits, and "anything but this value" can only be said of 64.
+ * the kernel reads some arguments as 32 bits, and to allow "anything but this value" can only be said of 64.
  */
 #include "base/own.h"
 #include "isolate/seccomp_calls.h"
@@ -19,8 +19,7 @@
 #include <sys/socket.h>
 #include <linux/filter.h>
 
-#define LOW32        0xffffffffu
-#define FAMILIES_MAX 64 /* above every AF_ of today's kernels */
+#define LOW32 0xffffffffu
 
 #define NEW_NAMESPACES                                                                             \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
@@ -112,24 +111,27 @@ static scmp_filter_ctx make_refused(void)
                                   SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)),
                  "clone");
     }
-    for (unsigned family = 0; family < FAMILIES_MAX; family++) {
-        if (family != AF_UNIX && family != AF_INET && family != AF_INET6 && family != AF_NETLINK)
+    /* Refusing may look at all 64 bits: a program that leaves something above the 32 means no family of ours. */
+    for (unsigned family = 0; family < AF_NETLINK; family++)
+        if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
             refuse_low32(f, SCMP_SYS(socket), 0, family, EAFNOSUPPORT);
-        if (family !=
-            AF_UNIX) /* it makes both sockets before it finds that they cannot be paired */
-            refuse_low32(f, SCMP_SYS(socketpair), 0, family, EAFNOSUPPORT);
-    }
+    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+                          SCMP_A0(SCMP_CMP_GT, AF_NETLINK)),
+         "families");
+    /* It makes both sockets before it finds that they cannot be paired. */
+    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketpair), 1,
+                          SCMP_A0(SCMP_CMP_NE, AF_UNIX)),
+         "pairs");
     /* Not allowed above either; programs that try these first want to hear that they are not there. */
     for (size_t i = 0; i < LEN(protocols_tried); i++)
         refuse_low32(f, SCMP_SYS(socket), 2, (uint64_t)protocols_tried[i], EPROTONOSUPPORT);
     /* PID 1 has the user's id, so its limits would be the user's to lower. */
     refuse_low32(f, SCMP_SYS(prlimit64), 0, 1, EPERM);
     /* Of netlink only ROUTE, which without capabilities only reads (node and Go ask it for interfaces). */
-    for (unsigned bit = 0; bit < 32; bit++)
-        need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
-                              SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, AF_NETLINK),
-                              SCMP_A2(SCMP_CMP_MASKED_EQ, 1ull << bit, 1ull << bit)),
-             "netlink");
+    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+                          SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, AF_NETLINK),
+                          SCMP_A2(SCMP_CMP_NE, NETLINK_ROUTE)),
+         "netlink");
     return f;
 }
 
