@@ -35,11 +35,12 @@ struct doctor {
 
 struct doctor_options {
     const char *output;
-    bool is_help;
+    bool is_clean, is_help;
 };
 
 /* clang-format off */
 static const struct opt opts[] = {
+    { "--clean", NULL, OPT_BOOL, offsetof(struct doctor_options, is_clean), NULL, 0, 0, NULL, "first remove what sandboxes left whose silica was killed" },
     { "--output", NULL, OPT_STR, offsetof(struct doctor_options, output), "text", 0, 0, "FORMAT", "text, or json for programs", NULL, 'o' },
     { "--help", NULL, OPT_BOOL, offsetof(struct doctor_options, is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
 };
@@ -198,6 +199,16 @@ static const char *why_no_user_namespaces(void)
     return "";
 }
 
+static void try_pause(struct doctor *d, struct box *box)
+{
+    struct err e;
+
+    if (box_pause(box, &e) == 0 && box_resume(box, &e) == 0)
+        (void)add(d, "pause", HOLDS, "all processes of a sandbox can be stopped and go on");
+    else
+        (void)add_err(d, "pause", LACKS, &e);
+}
+
 static void try_limits(struct doctor *d)
 {
     static const struct {
@@ -241,6 +252,7 @@ static void examine(struct doctor *d)
     look_at_ids(d);
     look_at(d, box);
     look_at_landlock(d);
+    try_pause(d, box);
     box_free(box);
     try_limits(d);
 }
@@ -318,6 +330,8 @@ int doctor_command(int argc, char **argv)
     if (payload_open(&runtime_fd, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     d.runtime_fd = runtime_fd;
+    if (o.is_clean)
+        (void)add(&d, "clean", HOLDS, "%zu cgroups removed whose silica was killed", box_sweep());
     examine(&d);
     if (strcmp(o.output, "json") == 0)
         say_json(&d);

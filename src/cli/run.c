@@ -268,7 +268,7 @@ static int read_command(int argc, char **argv, int rest, char ***ret_command, st
     return 0;
 }
 
-static void say_json(const struct session_result *r, uint64_t start_ms)
+static void say_json(const struct session_result *r, uint64_t start_ms, const char *unenforced)
 {
     OWN(buf_done) struct buf line = BUF_INIT(8192);
     struct json_out o;
@@ -280,6 +280,8 @@ static void say_json(const struct session_result *r, uint64_t start_ms)
     json_out_key(&o, "timed_out"), json_out_bool(&o, r->is_timed_out);
     json_out_key(&o, "start_ms"), json_out_u64(&o, start_ms);
     json_out_key(&o, "ran_ms"), json_out_u64(&o, r->ran_ms);
+    if (*unenforced)
+        json_out_key(&o, "unenforced"), json_out_cstr(&o, unenforced);
     if (r->has_error) {
         json_out_key(&o, "error"), json_out_cstr(&o, r->e.msg);
         json_out_key(&o, "code"), json_out_cstr(&o, err_map(r->e.code)->name);
@@ -303,6 +305,7 @@ static int run(struct box_spec *spec, const struct session_spec *session, bool i
 {
     struct session_result result = { .exit_code = EXIT_FAILED, .has_error = true };
     uint64_t began_ms = time_mono_ms(), start_ms;
+    OWN_MEM char *unenforced = NULL;
     struct box *box = NULL;
 
     session_block_signals();
@@ -311,11 +314,14 @@ static int run(struct box_spec *spec, const struct session_spec *session, bool i
         start_ms = time_mono_ms() - began_ms;
     } else {
         start_ms = time_mono_ms() - began_ms;
+        unenforced = own_strdup(box_unenforced(box));
+        if (*unenforced && !is_json)
+            fprintf(stderr, "silica: not limited, as this host cannot: %s\n", unenforced);
         session_run(box, session, &result);
     }
     box_free(box);
     if (is_json)
-        say_json(&result, start_ms);
+        say_json(&result, start_ms, unenforced ? unenforced : "");
     else if (result.has_error)
         (void)command_fail(&result.e, 0);
     return result.exit_code;

@@ -98,7 +98,7 @@ def test_the_man_page_names_nothing_that_is_not_there():
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda p: p.name)
 def test_docs_name_no_stale_option(path):
-    known = set(help_options()) | set(silica_options()) | {"--root-dir", "--zap-log-level", "--no-sandbox"}
+    known = set(help_options()) | set(silica_options()) | {"--root-dir", "--zap-log-level", "--no-sandbox", "--clean"}
     told = set(re.findall(r"`(--[a-z][a-z-]+)", words(path)))
     told |= set(re.findall(r"silica-runtime.*? (--[a-z][a-z-]+)", words(path)))
     assert told - known == set()

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import random
 import select
 import signal
 import socket
@@ -400,7 +401,19 @@ def test_a_limit_that_cannot_be_enforced(who):
         return  # this host can
     assert done.returncode == 125
     assert b"memory" in done.stderr and b"hint: " in done.stderr and b"best-effort" in done.stderr
-    assert who.run("--memory", "64M", "--limits=best-effort", "--", "true").returncode == 0
+    done = who.run("--memory", "64M", "--limits=best-effort", "--", "true")
+    assert (done.returncode, done.stderr) == (0, b"silica: not limited, as this host cannot: memory\n")
+    done = who.run("--memory", "64M", "--limits=best-effort", "-o", "json", "--", "true")
+    assert json.loads(done.stderr)["unenforced"] == "memory"
+
+
+def test_memory_is_limited(who):
+    done = who.run("--memory", "64M", "--", PYTHON, "-c", "print(len(bytearray(300 << 20)))")
+    if done.returncode == 125:
+        assert b"cannot be enforced" in done.stderr  # and doctor tells; the test above has the words
+        return
+    assert (done.returncode, done.stdout) == (137, b"")
+    assert ran(who.run("--memory", "64M", "--", PYTHON, "-c", "print(len(bytearray(20 << 20)))")) == f"{20 << 20}\n"
 
 
 # ---- nothing stays ----
@@ -440,6 +453,25 @@ def test_nothing_outlives_a_killed_silica(who):
     p.kill()
     p.wait(20)
     wait_until(lambda: not [line for line in processes().values() if "sleep 4713" in line], what="the sandbox ends")
+
+
+def test_killed_anywhere(who):
+    """30 times at another moment of its life; then `doctor --clean` finds what a killed process cannot remove."""
+    mounts, groups, mark = pathlib.Path("/proc/mounts").read_text(), cgroups(), f"MARK={uuid.uuid4()}"
+    chance = random.Random(4711)
+    for _ in range(30):
+        p = who.start("-e", mark, "--pids", "50", "--", "sh", "-c", "setsid sleep 4714 & sleep 4714", stdin=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0, 0.06))
+        p.kill()
+        p.communicate(timeout=20)
+    wait_until(lambda: carrying(mark) == [], what="the sandboxes end")
+    assert pathlib.Path("/proc/mounts").read_text() == mounts
+
+    def is_clean():
+        assert who.call("doctor", "--clean").returncode == 0
+        return cgroups() <= groups
+
+    wait_until(is_clean, what="no cgroups are left")
 
 
 # ---- what is typed ----
