@@ -151,6 +151,8 @@ static int launch(struct box *b, const struct plan *plan, struct inside *in, str
         return -1;
     in->gate_fd = gate.theirs;
     in->control_fd = control.theirs;
+    in->parents_fds[0] = gate.ours;
+    in->parents_fds[1] = control.ours;
     if (clone_inside(b, in, &is_born_in_v2, e) < 0)
         return -1;
     own_fd_close(&gate.theirs);

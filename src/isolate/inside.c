@@ -108,6 +108,8 @@ static int setup(struct inside *in, struct err *e)
 
     /* Who: the caller, in a new user namespace that maps nothing yet. What we hold: every capability over our new
      * namespaces, none over the host's. Why now: until the parent has written the maps, nothing can be made. */
+    for (size_t i = 0; i < LEN(in->parents_fds); i++)
+        own_fd_close(&in->parents_fds[i]);
     if (die_with_parent(in->gate_fd, e) < 0 || wait_for_go(in->gate_fd, e) < 0)
         return -1;
     reset_signals();

@@ -19,6 +19,8 @@ struct inside {
     const struct plan *plan;
     int gate_fd;
     int control_fd;
+    int parents_fds
+        [2]; /* the other ends, copied to us by the clone: while we hold them we see no end of the parent */
     int runtime_fd;
     int log_fd; /* -1: nowhere */
     char *const *argv;
