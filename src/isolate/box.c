@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "isolate/cgroup.h"
+#include "isolate/idmap.h"
 #include "isolate/inside.h"
 #include "isolate/plan.h"
 #include "isolate/reach.h"
@@ -223,7 +224,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     const char *argv[BOX_ARGS_MAX + 4];
     OWN(plan_done) struct plan plan = { 0 };
     OWN_FD int program_fd = -1;
-    struct inside in = { .plan = &plan };
+    OWN(idmap_done) struct idmap held = { .n = 0 };
+    struct inside in = { .plan = &plan, .held_fds = held.tree_fds };
     struct plan_host host;
     struct box *b;
     struct ids ids;
@@ -235,6 +237,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     plan_host_look(&host);
     if (plan_make(&plan, spec, &ids, &host, e) < 0 || make_argv(spec, argv, e) < 0)
+        return -1;
+    if (idmap_hold(&held, &plan, e) < 0)
         return -1;
     if (seal_program(spec->runtime_fd, &program_fd, e) < 0)
         return -1;

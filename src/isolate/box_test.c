@@ -231,6 +231,30 @@ static void binds(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* Root's volumes show the ids that are on disk, and get those of who writes. */
+static void ids_of_volumes(void **state)
+{
+    char dir[] = "/tmp/box-test-XXXXXX", file[64];
+    struct box_bind b = { dir, "/data", true };
+    struct box_spec spec = spec_of(NULL);
+    struct stat st;
+
+    (void)state;
+    need_user_namespaces();
+    assert_non_null(mkdtemp(dir));
+    if (geteuid() == 0)
+        assert_int_equal(chown(dir, 1000, 1000), 0);
+    (void)snprintf(file, sizeof file, "%s/made", dir);
+    spec.binds = &b;
+    spec.bind_count = 1;
+    expect("ids", spec, "stat -c %u:%g /data; touch /data/made && stat -c %u:%g /data/made",
+           "1000:1000\n1000:1000\n");
+    assert_int_equal(stat(file, &st), 0);
+    assert_int_equal(st.st_uid, geteuid() == 0 ? 1000 : geteuid());
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void errors(void **state)
 {
     static const struct box_bind missing[] = { { "/nonexistent/x", "/x", false } };
@@ -632,6 +656,7 @@ static int run_all(const char *who)
         cmocka_unit_test(read_only_root),
         cmocka_unit_test(binds),
         cmocka_unit_test(errors),
+        cmocka_unit_test(ids_of_volumes),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(process_limit),
         cmocka_unit_test(ends_with_its_owner),

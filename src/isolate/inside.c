@@ -121,7 +121,7 @@ static int setup(struct inside *in, struct err *e)
         return err_sys(e, "cannot make a cgroup namespace");
 
     /* Who: still the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
-    if (mounts_hold(&mounts, plan, e) < 0)
+    if (mounts_hold(&mounts, plan, in->held_fds, e) < 0)
         return -1;
 
     /* Who: the id that owns the new root. Files are made from here on, and the caller may not be an id in here. */

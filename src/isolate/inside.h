@@ -17,6 +17,7 @@ enum inside_word { INSIDE_GO = 'g', INSIDE_READY = 'r', INSIDE_FAILED = 'f' };
 
 struct inside {
     const struct plan *plan;
+    const int *held_fds; /* trees the parent holds, one for each row, or -1 */
     int gate_fd;
     int control_fd;
     int parents_fds

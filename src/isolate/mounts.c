@@ -11,14 +11,13 @@
 
 #define INODE_SHARE_BYTES 4096 /* a tmpfs may hold one file for each page of its size */
 
-static int clone_tree(int dir_fd, const char *path, unsigned flags)
+int mounts_clone_tree(int dir_fd, const char *path, unsigned flags)
 {
     return (int)syscall(SYS_open_tree, dir_fd, path,
                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | flags);
 }
 
-/* Only ever adds restrictions: in a user namespace those of the host's mounts are locked anyway. */
-static int restrict_tree(int tree_fd, unsigned flags, struct err *e)
+int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
 {
     struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
 
@@ -34,7 +33,7 @@ static int restrict_tree(int tree_fd, unsigned flags, struct err *e)
     return 0;
 }
 
-int mounts_hold(struct mounts *m, const struct plan *plan, struct err *e)
+int mounts_hold(struct mounts *m, const struct plan *plan, const int *held_fds, struct err *e)
 {
     m->plan = plan;
     m->root_fd = -1;
@@ -44,15 +43,15 @@ int mounts_hold(struct mounts *m, const struct plan *plan, struct err *e)
     for (size_t i = 0; i < plan->n; i++) {
         const struct plan_row *row = &plan->rows[i];
 
-        m->tree_fds[i] = -1;
-        if (row->op != PLAN_BIND)
+        m->tree_fds[i] = held_fds[i];
+        if (row->op != PLAN_BIND || held_fds[i] >= 0)
             continue;
-        m->tree_fds[i] = clone_tree(AT_FDCWD, row->source, 0);
+        m->tree_fds[i] = mounts_clone_tree(AT_FDCWD, row->source, 0);
         if (m->tree_fds[i] < 0 && errno == ENOENT && (row->flags & PLAN_OPTIONAL))
             continue;
         if (m->tree_fds[i] < 0)
             return err_sys(e, "cannot show '%s' inside", row->source);
-        if (restrict_tree(m->tree_fds[i], row->flags, e) < 0)
+        if (mounts_restrict(m->tree_fds[i], row->flags, e) < 0)
             return err_wrap(e, "'%s'", row->source);
     }
     return 0;
@@ -243,10 +242,10 @@ static int cover(const struct mounts *m, const struct plan_row *row, int what_fd
 
     if (target_fd < 0)
         return err_sys(e, "cannot open '/%s' inside", row->target);
-    tree_fd = clone_tree(what_fd < 0 ? target_fd : what_fd, "", AT_EMPTY_PATH);
+    tree_fd = mounts_clone_tree(what_fd < 0 ? target_fd : what_fd, "", AT_EMPTY_PATH);
     if (tree_fd < 0)
         return err_sys(e, "cannot clone '/%s' inside", row->target);
-    if (restrict_tree(tree_fd, flags, e) < 0)
+    if (mounts_restrict(tree_fd, flags, e) < 0)
         return err_wrap(e, "'/%s'", row->target);
     return place(tree_fd, target_fd, row->target, e);
 }

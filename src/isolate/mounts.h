@@ -17,8 +17,14 @@ struct mounts {
         [PLAN_ROWS_MAX]; /* of bind rows; -1 for the rest, and for an optional one that is not there */
 };
 
-/* As the caller: only the caller's own rights decide what can be shown inside. */
-int mounts_hold(struct mounts *m, const struct plan *plan, struct err *e);
+/* A copy of the tree at a path, mounted nowhere: its descriptor, or -1 with errno. */
+int mounts_clone_tree(int dir_fd, const char *path, unsigned flags);
+/* Only ever adds restrictions (enum plan_flag): in a user namespace those of the host's mounts are locked anyway. */
+int mounts_restrict(int tree_fd, unsigned flags, struct err *e);
+
+/* As the caller: only the caller's own rights decide what can be shown inside. held_fds has the trees that the parent
+ * took hold of, -1 for the others. */
+int mounts_hold(struct mounts *m, const struct plan *plan, const int *held_fds, struct err *e);
 /* As the id that owns the new root. */
 int mounts_build(struct mounts *m, struct err *e);
 /* The new root becomes the only one. */

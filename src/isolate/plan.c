@@ -168,6 +168,8 @@ static int add_bind(struct plan *p, const char *source, const char *target, bool
         return err_set(e, ERR_INVALID, "nothing can be shown at '%s': proc is the kernel's",
                        target);
     row.flags = PLAN_NODEV | (is_writable ? 0 : PLAN_RDONLY);
+    if (p->ids.kind == IDS_ROOT) /* an account's files are the user's already */
+        row.flags |= PLAN_IDMAP;
     return add_parents(p, row.target, e) < 0 ? -1 : add(p, row, e);
 }
 

@@ -30,13 +30,14 @@ enum plan_op {
     PLAN_SEAL_ROOT,
 };
 
+/* Set-user-ID bits never count: every mount is nosuid. */
 enum plan_flag {
     PLAN_RDONLY = 1 << 0,
     PLAN_NODEV = 1 << 1,
-    PLAN_NOEXEC = 1 << 2,   /* set-user-ID bits never count: every mount is nosuid */
+    PLAN_NOEXEC = 1 << 2,
     PLAN_OPTIONAL = 1 << 3, /* the host may not have it */
-    PLAN_OF_USER =
-        1 << 4, /* belongs to the user who runs commands, not to the one who built the root */
+    PLAN_OF_USER = 1 << 4,  /* is the user's who runs commands, not the builder's of the root */
+    PLAN_IDMAP = 1 << 5,    /* what is 1000's on disk is 1000's inside */
 };
 
 struct plan_row {
