@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -90,6 +91,19 @@ static int order_descriptors(struct inside *in, struct err *e)
     return 0;
 }
 
+/* Descriptors of the caller's are still open here, to close with the exec: a path through /proc/self/fd could be a directory
+ * of the host. So no link of that kind is followed (CVE-2024-21626 was this). */
+static int enter_directory(const char *path, struct err *e)
+{
+    struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                            .resolve = RESOLVE_NO_MAGICLINKS };
+    OWN_FD int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+    if (fd < 0 || fchdir(fd) < 0)
+        return err_sys(e, "cannot enter '%s' inside", path);
+    return 0;
+}
+
 /* A handler or a mask of the program that called us is no business of PID 1. */
 static void reset_signals(void)
 {
@@ -136,8 +150,8 @@ static int setup(struct inside *in, struct err *e)
         return err_sys(e, "cannot set the host name");
     if (bring_up_loopback(e) < 0 || order_descriptors(in, e) < 0)
         return -1;
-    if (chdir(plan->cwd) < 0)
-        return err_sys(e, "cannot enter '%s' inside", plan->cwd);
+    if (enter_directory(plan->cwd, e) < 0)
+        return -1;
 
     /* Who: about to be the user. Why in this order: the bounding set wants CAP_SETPCAP, Landlock wants no_new_privs, the
      * ids want CAP_SETUID, and the filter forbids much of this. After capset nothing is left to lose. */
