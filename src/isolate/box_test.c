@@ -3,6 +3,7 @@
 #include "isolate/box.h"
 
 #include "base/fd.h"
+#include "isolate/cgroup.h"
 #include "isolate/runtime_path.h"
 
 #include <dirent.h>
@@ -26,7 +27,9 @@
 #define NOBODY 65534
 #define RANGED 64999 /* nobody's uid */
 
-static const char *const env[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LC_ALL=C", NULL };
+/* A sanitized PID 1 cannot look for leaks: that wants ptrace. */
+static const char *const env[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LC_ALL=C",
+                                   "ASAN_OPTIONS=detect_leaks=0", NULL };
 static int runtime_fd = -1;
 static bool has_user_namespaces;
 static bool is_ranged;   /* we are the account with a range */
@@ -714,6 +717,59 @@ static int run_as_ranged(void)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/* A subtree of the cgroups is handed to the account and it runs in there: then its limits hold. */
+static bool hand_over(const char *dir)
+{
+    char path[CGROUP_PATH_MAX_BYTES + 64];
+    struct err e;
+    int fd;
+
+    if (mkdir(dir, 0755) < 0 || chown(dir, NOBODY, NOBODY) < 0)
+        return false;
+    (void)snprintf(path, sizeof path, "%s/cgroup.procs", dir);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || fchown(fd, NOBODY, NOBODY) < 0 || fd_write_all(fd, SPAN("0"), &e) < 0)
+        return false;
+    (void)close(fd);
+    return true;
+}
+
+static int run_as_handed(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(memory_limit), cmocka_unit_test(cpu_limit),
+                                        cmocka_unit_test(process_limit),
+                                        cmocka_unit_test(nothing_is_left),
+                                        cmocka_unit_test(pause_and_resume) };
+    struct cgroup_host host = *cgroup_host();
+    pid_t child;
+    int status = 1;
+
+    if (!has_cgroups) {
+        print_message("no cgroups to hand over\n");
+        return 0;
+    }
+    for (int kind = 0; kind < CGROUP_KINDS; kind++)
+        if (host.dirs[kind][0])
+            (void)snprintf(host.dirs[kind] + strlen(host.dirs[kind]), 64, "/box-test-%d", getpid());
+    child = fork();
+    if (child == 0) {
+        for (int kind = 0; kind < CGROUP_KINDS; kind++)
+            if (host.dirs[kind][0] && !hand_over(host.dirs[kind]))
+                _exit(98);
+        if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+            setresuid(NOBODY, NOBODY, NOBODY) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+            _exit(99);
+        has_user_namespaces = probe_user_namespaces();
+        has_cgroups = true;
+        exit(cmocka_run_group_tests_name("an account with cgroups", tests, NULL, NULL));
+    }
+    (void)waitpid(child, &status, 0);
+    for (int kind = 0; kind < CGROUP_KINDS; kind++)
+        for (int i = 0; host.dirs[kind][0] && rmdir(host.dirs[kind]) < 0 && i < 100; i++)
+            (void)poll(NULL, 0, 10);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 /* An account that is in no file: no range of ids, no groups, no cgroup. */
 static int run_as_nobody(void)
 {
@@ -738,6 +794,6 @@ int main(void)
         return 1;
     failed = run_all(geteuid() == 0 ? "root" : "an account");
     if (geteuid() == 0)
-        failed |= run_as_nobody() | run_as_ranged();
+        failed |= run_as_nobody() | run_as_ranged() | run_as_handed();
     return failed;
 }

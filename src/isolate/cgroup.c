@@ -95,19 +95,19 @@ void cgroup_host_parse(struct span mountinfo, struct span own, struct cgroup_hos
     }
 }
 
-/* Looked at once: where the program stands does not change what its host has. */
-static const struct cgroup_host *host(void)
+/* Looked at once in a process: its child may have been moved. */
+const struct cgroup_host *cgroup_host(void)
 {
     static struct cgroup_host known;
-    static bool is_known;
+    static pid_t known_by;
     OWN(buf_done) struct buf mounts = BUF_INIT(PROC_FILE_MAX_BYTES);
     OWN(buf_done) struct buf own = BUF_INIT(PROC_FILE_MAX_BYTES);
     struct err e;
 
-    if (!is_known && fd_read_file("/proc/self/mountinfo", &mounts, &e) == 0 &&
+    if (known_by != getpid() && fd_read_file("/proc/self/mountinfo", &mounts, &e) == 0 &&
         fd_read_file("/proc/self/cgroup", &own, &e) == 0)
         cgroup_host_parse(buf_span(&mounts), buf_span(&own), &known);
-    is_known = true;
+    known_by = getpid();
     return &known;
 }
 
@@ -156,7 +156,7 @@ static bool read_number(const char *dir, const char *file, const char *key, uint
 
 static int make_dir(struct cgroup *cg, enum cgroup_kind kind, const char *leaf, struct err *e)
 {
-    const char *above = host()->dirs[kind];
+    const char *above = cgroup_host()->dirs[kind];
     char path[CGROUP_PATH_MAX_BYTES];
 
     if (!*above)
@@ -174,11 +174,11 @@ static int make_dir(struct cgroup *cg, enum cgroup_kind kind, const char *leaf, 
 static const char *make_for_limit(struct cgroup *cg, enum cgroup_kind kind, const char *leaf,
                                   struct err *e)
 {
-    if (*host()->dirs[kind])
+    if (*cgroup_host()->dirs[kind])
         return make_dir(cg, kind, leaf, e) < 0 ? NULL : cg->dirs[kind];
     if (!*cg->dirs[CGROUP_V2])
         return NULL; /* *e says why the v2 group could not be made */
-    if (write_number(host()->dirs[CGROUP_V2], "cgroup.subtree_control", e, "+%s",
+    if (write_number(cgroup_host()->dirs[CGROUP_V2], "cgroup.subtree_control", e, "+%s",
                      controllers[kind]) < 0)
         return NULL;
     cg->is_v2[kind] = true;
@@ -242,7 +242,7 @@ void cgroup_make(struct cgroup *cg, const char *name, const struct box_limits *l
     for (; *name && n < sizeof leaf - 1; name++)
         leaf[n++] = isalnum((unsigned char)*name) ? *name : '-';
     leaf[n] = '\0';
-    if (make_dir(cg, CGROUP_V2, leaf, &why) < 0 && *host()->dirs[CGROUP_FREEZER]) {
+    if (make_dir(cg, CGROUP_V2, leaf, &why) < 0 && *cgroup_host()->dirs[CGROUP_FREEZER]) {
         struct err ignored;
 
         (void)make_dir(cg, CGROUP_FREEZER, leaf, &ignored);
@@ -370,7 +370,7 @@ size_t cgroup_sweep(void)
     size_t swept = 0;
 
     for (int kind = 0; kind < CGROUP_KINDS; kind++) {
-        DIR *dir = *host()->dirs[kind] ? opendir(host()->dirs[kind]) : NULL;
+        DIR *dir = *cgroup_host()->dirs[kind] ? opendir(cgroup_host()->dirs[kind]) : NULL;
         struct dirent *entry;
 
         while (dir && (entry = readdir(dir))) {

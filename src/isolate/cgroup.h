@@ -33,6 +33,7 @@ struct cgroup {
 };
 
 /* Out of /proc/self/mountinfo and /proc/self/cgroup. */
+const struct cgroup_host *cgroup_host(void);
 void cgroup_host_parse(struct span mountinfo, struct span own, struct cgroup_host *ret);
 /* Makes what the limits want. A limit that cannot be is added to `missing` ("memory, cpu"), and *e says why the first
  * could not; pids are not among them, because box.c has another way. Never fails otherwise. */
