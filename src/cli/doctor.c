@@ -201,12 +201,20 @@ static const char *why_no_user_namespaces(void)
 
 static void try_pause(struct doctor *d, struct box *box)
 {
+    uint64_t began_us = time_mono_us(), paused_us;
     struct err e;
 
-    if (box_pause(box, &e) == 0 && box_resume(box, &e) == 0)
-        (void)add(d, "pause", HOLDS, "all processes of a sandbox can be stopped and go on");
-    else
+    if (box_pause(box, &e) < 0) {
         (void)add_err(d, "pause", LACKS, &e);
+        return;
+    }
+    paused_us = time_mono_us();
+    if (box_resume(box, &e) < 0)
+        (void)add_err(d, "pause", BROKEN, &e);
+    else
+        (void)add(d, "pause", HOLDS, "stopped in %.2f ms, going on after %.2f ms",
+                  (double)(paused_us - began_us) / 1000,
+                  (double)(time_mono_us() - paused_us) / 1000);
 }
 
 static void try_limits(struct doctor *d)
