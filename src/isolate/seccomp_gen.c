@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <linux/filter.h>
 
 #define LOW32 0xffffffffu
@@ -94,6 +95,17 @@ static void refuse_low32(scmp_filter_ctx f, int call, unsigned arg, uint64_t val
          "refuse by argument");
 }
 
+static void refuse_bit(scmp_filter_ctx f, const char *name, unsigned arg, uint64_t bit)
+{
+    int call = seccomp_syscall_resolve_name(name);
+
+    if (call < 0)
+        return; /* not known, so not allowed either */
+    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), call, 1,
+                          SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, bit, bit)),
+         "refuse by bit");
+}
+
 static scmp_filter_ctx make_refused(void)
 {
     static const int protocols_tried[] = { IPPROTO_MPTCP, IPPROTO_SCTP, IPPROTO_DCCP,
@@ -125,6 +137,12 @@ static scmp_filter_ctx make_refused(void)
     /* Not allowed above either; programs that try these first want to hear that they are not there. */
     for (size_t i = 0; i < LEN(protocols_tried); i++)
         refuse_low32(f, SCMP_SYS(socket), 2, (uint64_t)protocols_tried[i], EPROTONOSUPPORT);
+    /* A set-user-ID file in a volume would outlive the sandbox and work for whoever runs it outside. Made with the bit a
+     * file is empty, and what fills it takes the bit away; so changing the mode is the only way to one. */
+    refuse_bit(f, "chmod", 1, S_ISUID);
+    refuse_bit(f, "fchmod", 1, S_ISUID);
+    refuse_bit(f, "fchmodat", 2, S_ISUID);
+    refuse_bit(f, "fchmodat2", 2, S_ISUID);
     /* PID 1 has the user's id, so its limits would be the user's to lower. */
     refuse_low32(f, SCMP_SYS(prlimit64), 0, 1, EPERM);
     /* Of netlink only ROUTE, which without capabilities only reads (node and Go ask it for interfaces). */
