@@ -174,6 +174,17 @@ def test_a_volume_gives_no_rights(who, place):
     assert done.returncode == 1 and "Permission denied" in done.stderr, done
 
 
+@pytest.mark.parametrize("user", ["0", "1000"])
+def test_no_set_user_id_file_stays_on_a_volume(who, place, user):
+    """It would be there when the sandbox is gone, and work for whoever runs it."""
+    place.chmod(0o777)
+    done = who.run("--user", user, "-v", f"{place}:/vol", "--", "sh", "-c", "cp /bin/true /vol/t && chmod 755 /vol/t && chmod 4755 /vol/t")
+    assert done.returncode == 1 and "Operation not permitted" in done.stderr, done
+    made = "import os; os.umask(0); fd = os.open('/vol/o', os.O_CREAT | os.O_WRONLY, 0o4755); os.write(fd, b'x')"
+    assert who.run("--user", user, "-v", f"{place}:/vol", "--", PYTHON, "-c", made).returncode == 0
+    assert [oct(os.stat(place / n).st_mode & 0o7777) for n in ("t", "o")] == ["0o755", "0o755"]
+
+
 def test_devices_of_a_volume_are_closed(who):
     done = who.run("-v", "/dev:/d", "--", "sh", "-c", "cat /d/zero")
     assert done.returncode != 0 and "Permission denied" in done.stderr, done

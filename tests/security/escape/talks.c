@@ -353,6 +353,44 @@ const char *give_file_away(void)
     return file ? result(chown(file, getuid() + 1, getgid() + 1)) : "cannot-prepare";
 }
 
+/* The mode of a file of our own. */
+static const char *set_id_bit(long call)
+{
+    const char *file = own_file(), *got;
+    unsigned long mode = S_ISUID | 0755;
+
+    if (!file)
+        return "cannot-prepare";
+    if (call == SYS_chmod)
+        got = result(syscall(call, file, mode));
+    else if (call == SYS_fchmod)
+        got = result(syscall(call, open(file, O_RDONLY | O_CLOEXEC), mode));
+    else
+        got = result(syscall(call, AT_FDCWD, file, HIGH_BIT | mode, 0));
+    unlink(file);
+    return got;
+}
+
+const char *chmod_setuid(void)
+{
+    return set_id_bit(SYS_chmod);
+}
+
+const char *fchmod_setuid(void)
+{
+    return set_id_bit(SYS_fchmod);
+}
+
+const char *fchmodat_setuid(void)
+{
+    return set_id_bit(SYS_fchmodat);
+}
+
+const char *fchmodat2_setuid(void)
+{
+    return set_id_bit(452);
+}
+
 const char *char_device(void)
 {
     return result(mknod("/tmp/mem", S_IFCHR | 0600, makedev(1, 1)));
