@@ -100,7 +100,8 @@ int main(int argc, char **argv)
 
     if (fd_fill_stdio(&e) < 0)
         return EXIT_FAILED; /* nobody to tell */
-    log_open(2, LOG_WARN, LOG_TEXT);
+    /* stderr is the command's: what goes on with less than an error is not said there. */
+    log_open(2, LOG_ERROR, LOG_TEXT);
     if (argc < 2) {
         (void)err_set(&e, ERR_USAGE, "no command given");
         err_hint(&e, "see `silica --help`");
