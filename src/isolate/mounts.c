@@ -66,25 +66,31 @@ static int open_inside(const struct mounts *m, const char *path, int flags)
     return (int)syscall(SYS_openat2, m->root_fd, *path ? path : ".", &how, sizeof how);
 }
 
-/* The directory that holds the row's target, and the target's name in it. */
-static int open_parent(const struct mounts *m, const char *target, const char **ret_name,
-                       struct err *e)
+/* Where the row's target is made: a directory and the rest of the way. On our own way there are only directories that
+ * we made; a caller's may lead through its trees, so its directory is found first, and held. */
+static int start_of(const struct mounts *m, const struct plan_row *row, int *held_fd,
+                    const char **ret_name, struct err *e)
 {
-    const char *slash = strrchr(target, '/');
+    const char *slash = strrchr(row->target, '/');
     char above[PLAN_TEXT_MAX_BYTES];
-    int fd;
 
-    *ret_name = slash ? slash + 1 : target;
-    (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - target) : 0, target);
-    fd = open_inside(m, above, O_PATH | O_DIRECTORY);
-    return fd < 0 ? err_sys(e, "cannot open '/%s' inside", above) : fd;
+    *ret_name = row->target;
+    if (!(row->flags & PLAN_FOREIGN))
+        return m->root_fd;
+    if (slash)
+        *ret_name = slash + 1;
+    (void)snprintf(above, sizeof above, "%.*s", slash ? (int)(slash - row->target) : 0,
+                   row->target);
+    *held_fd = open_inside(m, above, O_PATH | O_DIRECTORY);
+    return *held_fd < 0 ? err_sys(e, "cannot open '/%s' inside", above) : *held_fd;
 }
 
 static int make_dir(const struct mounts *m, const struct plan_row *row, struct err *e)
 {
     const struct ids *ids = &m->plan->ids;
     const char *name;
-    OWN_FD int dir_fd = open_parent(m, row->target, &name, e);
+    OWN_FD int held_fd = -1;
+    int dir_fd = start_of(m, row, &held_fd, &name, e);
 
     if (dir_fd < 0)
         return -1;
@@ -99,7 +105,8 @@ static int make_dir(const struct mounts *m, const struct plan_row *row, struct e
 static int make_link(const struct mounts *m, const struct plan_row *row, struct err *e)
 {
     const char *name;
-    OWN_FD int dir_fd = open_parent(m, row->target, &name, e);
+    OWN_FD int held_fd = -1;
+    int dir_fd = start_of(m, row, &held_fd, &name, e);
 
     if (dir_fd < 0)
         return -1;
@@ -111,7 +118,8 @@ static int make_link(const struct mounts *m, const struct plan_row *row, struct 
 static int make_file(const struct mounts *m, const struct plan_row *row, struct err *e)
 {
     const char *name;
-    OWN_FD int dir_fd = open_parent(m, row->target, &name, e);
+    OWN_FD int held_fd = -1;
+    int dir_fd = start_of(m, row, &held_fd, &name, e);
     OWN_FD int fd = -1;
 
     if (dir_fd < 0)
@@ -122,26 +130,27 @@ static int make_file(const struct mounts *m, const struct plan_row *row, struct 
     return fd_write_all(fd, span_cstr(row->source), e) < 0 ? err_wrap(e, "'/%s'", row->target) : 0;
 }
 
-static int place(int tree_fd, int target_fd, const char *target, struct err *e)
+static int place(int tree_fd, int target_fd, const char *name, const char *target, struct err *e)
 {
-    if (syscall(SYS_move_mount, tree_fd, "", target_fd, "",
-                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+    if (syscall(SYS_move_mount, tree_fd, "", target_fd, name,
+                MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH)) < 0)
         return err_sys(e, "cannot mount at '/%s' inside", target);
     return 0;
 }
 
-/* What the tree will cover: a directory for a directory, a file for anything else. */
+/* What the tree will cover: a directory for a directory, a file for anything else. It may be there. */
 static int make_under(const struct mounts *m, const struct plan_row *row, int tree_fd,
                       struct err *e)
 {
     struct stat st;
     const char *name;
-    OWN_FD int dir_fd = -1;
+    OWN_FD int held_fd = -1;
     OWN_FD int fd = -1;
+    int dir_fd;
 
     if (fstat(tree_fd, &st) < 0)
         return err_sys(e, "cannot look at '%s'", row->source);
-    dir_fd = open_parent(m, row->target, &name, e);
+    dir_fd = start_of(m, row, &held_fd, &name, e);
     if (dir_fd < 0)
         return -1;
     if (S_ISDIR(st.st_mode))
@@ -162,6 +171,10 @@ static int put_bind(struct mounts *m, size_t i, struct err *e)
 
     if (tree_fd < 0)
         return 0;
+    if (!(row->flags & PLAN_FOREIGN))
+        return make_under(m, row, tree_fd, e) < 0
+                   ? -1
+                   : place(tree_fd, m->root_fd, row->target, row->target, e);
     target_fd = open_inside(m, row->target, O_PATH);
     if (target_fd < 0) {
         if (make_under(m, row, tree_fd, e) < 0)
@@ -170,7 +183,7 @@ static int put_bind(struct mounts *m, size_t i, struct err *e)
     }
     if (target_fd < 0)
         return err_sys(e, "cannot open '/%s' inside", row->target);
-    return place(tree_fd, target_fd, row->target, e);
+    return place(tree_fd, target_fd, "", row->target, e);
 }
 
 static int set_option(int fs_fd, const char *key, uint64_t value, bool is_octal)
@@ -210,16 +223,12 @@ static int put_fs(const struct mounts *m, const char *type, const struct plan_ro
                   struct err *e)
 {
     OWN_FD int tree_fd = make_fs(type, row, e);
-    OWN_FD int target_fd = -1;
 
     if (tree_fd < 0 && row->op == PLAN_PROC && e->sys == EPERM)
         err_hint(e, "the host's /proc is masked, as in a container: use procMount: Unmasked");
     if (tree_fd < 0)
         return -1;
-    target_fd = open_inside(m, row->target, O_PATH | O_DIRECTORY);
-    if (target_fd < 0)
-        return err_sys(e, "cannot open '/%s' inside", row->target);
-    return place(tree_fd, target_fd, row->target, e);
+    return place(tree_fd, m->root_fd, row->target, row->target, e);
 }
 
 static int write_setting(const struct mounts *m, const struct plan_row *row, struct err *e)
@@ -247,7 +256,7 @@ static int cover(const struct mounts *m, const struct plan_row *row, int what_fd
         return err_sys(e, "cannot clone '/%s' inside", row->target);
     if (mounts_restrict(tree_fd, flags, e) < 0)
         return err_wrap(e, "'/%s'", row->target);
-    return place(tree_fd, target_fd, row->target, e);
+    return place(tree_fd, target_fd, "", row->target, e);
 }
 
 static int hide(const struct mounts *m, const struct plan_row *row, struct err *e)
@@ -319,7 +328,7 @@ int mounts_build(struct mounts *m, struct err *e)
     if (m->root_fd < 0)
         return -1;
     /* On top of the old root, whose paths go on meaning what they did: our root directory does not move with it. */
-    if (old_fd < 0 || place(m->root_fd, old_fd, "", e) < 0)
+    if (old_fd < 0 || place(m->root_fd, old_fd, "", "", e) < 0)
         return err_wrap(e, "the new root");
     for (size_t i = 0; i < m->plan->n; i++) {
         const struct plan_row *row = &m->plan->rows[i];

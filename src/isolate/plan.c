@@ -107,11 +107,11 @@ static bool has_target(const struct plan *p, struct span target)
 
 /* The directories above `target` that no row has made yet. Below a bind or a link they may be there already: the child
  * takes what it finds. */
-static int add_parents(struct plan *p, const char *target, struct err *e)
+static int add_parents(struct plan *p, const char *target, unsigned flags, struct err *e)
 {
     for (const char *slash = strchr(target, '/'); slash; slash = strchr(slash + 1, '/')) {
         struct span above = span_of(target, (size_t)(slash - target));
-        struct plan_row row = { .op = PLAN_DIR, .mode = 0755 };
+        struct plan_row row = { .op = PLAN_DIR, .mode = 0755, .flags = flags };
 
         if (has_target(p, above))
             continue;
@@ -167,10 +167,10 @@ static int add_bind(struct plan *p, const char *source, const char *target, bool
         (row.target[4] == '/' || row.target[4] == '\0'))
         return err_set(e, ERR_INVALID, "nothing can be shown at '%s': proc is the kernel's",
                        target);
-    row.flags = PLAN_NODEV | (is_writable ? 0 : PLAN_RDONLY);
+    row.flags = PLAN_FOREIGN | PLAN_NODEV | (is_writable ? 0 : PLAN_RDONLY);
     if (p->ids.kind == IDS_ROOT) /* an account's files are the user's already */
         row.flags |= PLAN_IDMAP;
-    return add_parents(p, row.target, e) < 0 ? -1 : add(p, row, e);
+    return add_parents(p, row.target, PLAN_FOREIGN, e) < 0 ? -1 : add(p, row, e);
 }
 
 static int add_dirs(struct plan *p, struct err *e)
@@ -223,7 +223,7 @@ static int add_usr(struct plan *p, const struct plan_host *host, struct err *e)
     }
     if (!host->has_python3 || host->has_python)
         return 0;
-    return add_parents(p, python.target, e) < 0 ? -1 : add(p, python, e);
+    return add_parents(p, python.target, 0, e) < 0 ? -1 : add(p, python, e);
 }
 
 static int add_file(struct plan *p, const char *target, char *text, struct err *e)
@@ -307,7 +307,7 @@ static int add_etc(struct plan *p, struct err *e)
 
         row.source = keep(p, text_of("/etc/%s", etc_shown[i]));
         row.target = row.source + 1;
-        if (add_parents(p, row.target, e) < 0 || add(p, row, e) < 0)
+        if (add_parents(p, row.target, 0, e) < 0 || add(p, row, e) < 0)
             return -1;
     }
     return add_names(p, e) < 0 ? -1 : add_lookups(p, e);

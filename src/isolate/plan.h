@@ -37,6 +37,7 @@ enum plan_flag {
     PLAN_NOEXEC = 1 << 2,
     PLAN_OPTIONAL = 1 << 3, /* the host may not have it */
     PLAN_OF_USER = 1 << 4,  /* is the user's who runs commands, not the builder's of the root */
+    PLAN_FOREIGN = 1 << 6,  /* a caller's: links on the way to the target may be anybody's */
     PLAN_IDMAP = 1 << 5,    /* what is 1000's on disk is 1000's inside */
 };
 

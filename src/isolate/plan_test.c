@@ -121,13 +121,16 @@ static void order(void **state)
     make(&p, &spec);
     assert_true(index_of(&p, PLAN_DIR, "data") < index_of(&p, PLAN_DIR, "data/deep"));
     assert_true(index_of(&p, PLAN_DIR, "data/deep") < index_of(&p, PLAN_BIND, "data/deep/in"));
-    assert_int_equal(find(&p, PLAN_BIND, "data/deep/in")->flags, PLAN_NODEV);
-    assert_int_equal(find(&p, PLAN_BIND, "opt/tool")->flags, PLAN_NODEV | PLAN_RDONLY);
+    assert_int_equal(find(&p, PLAN_BIND, "data/deep/in")->flags, PLAN_FOREIGN | PLAN_NODEV);
+    assert_int_equal(find(&p, PLAN_BIND, "opt/tool")->flags,
+                     PLAN_FOREIGN | PLAN_NODEV | PLAN_RDONLY);
     assert_true(index_of(&p, PLAN_PROC, "proc") <
                 index_of(&p, PLAN_WRITE, "proc/sys/user/max_user_namespaces"));
     assert_true(index_of(&p, PLAN_WRITE, "proc/sys/user/max_user_namespaces") <
                 index_of(&p, PLAN_SEAL, "proc/sys"));
     assert_true(index_of(&p, PLAN_BIND, "dev/null") < index_of(&p, PLAN_HIDE, "proc/kcore"));
+    assert_int_equal(find(&p, PLAN_DIR, "data")->flags, PLAN_FOREIGN);
+    assert_int_equal(find(&p, PLAN_DIR, "etc/ssl")->flags, 0);
     assert_int_equal(index_of(&p, PLAN_SEAL_ROOT, ""), p.n - 1);
     assert_true(index_of(&p, PLAN_KEEP, "tmp") < p.n - 1);
     plan_done(&p);
