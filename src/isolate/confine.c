@@ -52,9 +52,22 @@ static int set_limit(int what, const char *name, rlim_t most, struct err *e)
     return 0;
 }
 
+/* 0 would keep files from being written and still hand the memory of a crashed process to the host's crash handler, as
+ * root, where core_pattern is a pipe; 1 means neither (core(5)). The filter keeps it there. */
+static int limit_cores(struct err *e)
+{
+    struct rlimit one = { 1, 1 }, now;
+
+    if (getrlimit(RLIMIT_CORE, &now) < 0)
+        return err_sys(e, "cannot read the limit of core files");
+    if (now.rlim_max < 1)
+        return 0; /* the caller's, and not ours to raise */
+    return setrlimit(RLIMIT_CORE, &one) < 0 ? err_sys(e, "cannot limit core files") : 0;
+}
+
 int confine_limits(const struct plan *plan, struct err *e)
 {
-    if (set_limit(RLIMIT_CORE, "core files", 0, e) < 0)
+    if (limit_cores(e) < 0)
         return -1;
     if (set_limit(RLIMIT_MEMLOCK, "locked memory", 8 << 20, e) < 0)
         return -1;

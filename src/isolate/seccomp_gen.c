@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <linux/filter.h>
@@ -143,6 +144,13 @@ static scmp_filter_ctx make_refused(void)
     refuse_bit(f, "fchmod", 1, S_ISUID);
     refuse_bit(f, "fchmodat", 2, S_ISUID);
     refuse_bit(f, "fchmodat2", 2, S_ISUID);
+    /* The limit of core files stays what confine.c made it; who sets it to 0 hears that it worked. */
+    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(0), SCMP_SYS(setrlimit), 1,
+                          SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE)),
+         "setrlimit");
+    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2,
+                          SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE), SCMP_A2(SCMP_CMP_NE, 0)),
+         "prlimit64");
     /* PID 1 has the user's id, so its limits would be the user's to lower. */
     refuse_low32(f, SCMP_SYS(prlimit64), 0, 1, EPERM);
     /* Of netlink only ROUTE, which without capabilities only reads (node and Go ask it for interfaces). */
