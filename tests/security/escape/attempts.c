@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define ATTEMPT_TIMEOUT_S 10
+#define DESCRIPTORS_MAX   4096
 #define RESULT_MAX        64
 
 #define CALL(nr, ...)                                                                              \
@@ -60,7 +61,7 @@ static const struct attempt attempts[] = {
 #include "attempts.def"
 };
 
-bool is_outside;
+bool is_outside, has_inherited;
 
 const char *result(long got)
 {
@@ -241,6 +242,8 @@ int main(int argc, char **argv)
     static const char *const names[] = { "HOST", "SCRATCH", "ROOT" };
     const char *where = argc > 1 ? argv[1] : "inside";
 
+    for (int fd = 3; fd < DESCRIPTORS_MAX; fd++)
+        has_inherited = has_inherited || fcntl(fd, F_GETFD) >= 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (strcmp(where, "euid") == 0) /* what the setuid copy of this program does */
         return geteuid() != getuid() ? 0 : 1;

@@ -41,7 +41,8 @@ struct attempt {
     enum attempt_where where;
 };
 
-extern bool is_outside; /* a twin: what the attempt aims at is made first */
+extern bool has_inherited; /* descriptors beyond 0, 1 and 2 were open when we began */
+extern bool is_outside;    /* a twin: what the attempt aims at is made first */
 
 /* "ok", or the name of errno. */
 const char *result(long got);
@@ -123,6 +124,7 @@ const char *chmod_setuid(void);
 const char *fchmod_setuid(void);
 const char *fchmodat_setuid(void);
 const char *fchmodat2_setuid(void);
+const char *core_limit(void);
 const char *char_device(void);
 const char *block_device(void);
 const char *lock_memory(void);

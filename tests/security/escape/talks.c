@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -389,6 +390,16 @@ const char *fchmodat_setuid(void)
 const char *fchmodat2_setuid(void)
 {
     return set_id_bit(452);
+}
+
+/* At 1 nobody gets the memory of a crashed process. At 0 a handler of the host does. */
+const char *core_limit(void)
+{
+    struct rlimit none = { 0, 0 }, now;
+
+    if (setrlimit(RLIMIT_CORE, &none) < 0 || getrlimit(RLIMIT_CORE, &now) < 0)
+        return result(-1);
+    return now.rlim_cur == 1 && now.rlim_max == 1 ? "UNCHANGED" : "ok";
 }
 
 const char *char_device(void)
