@@ -420,7 +420,8 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
         return err_set(e, ERR_INVALID, "working directory '%s' is not an absolute path", p->cwd);
     if (add_dirs(p, e) < 0 || add_usr(p, host, e) < 0 || add_etc(p, e) < 0 || add_dev(p, e) < 0)
         return -1;
-    if (add_callers(p, spec, e) < 0 || add_proc(p, e) < 0)
+    /* The masks of proc are made of what is ours, so before a volume can cover that. */
+    if (add_proc(p, e) < 0 || add_callers(p, spec, e) < 0)
         return -1;
     return spec->is_read_only ? seal_root(p, e) : 0;
 }
