@@ -174,6 +174,18 @@ def test_a_volume_gives_no_rights(who, place):
     assert done.returncode == 1 and "Permission denied" in done.stderr, done
 
 
+def test_a_volume_takes_no_mask_away(who, place):
+    """Directories of /proc are covered with one of ours in /run; a volume there must not come before."""
+    masked = [d for d in ("/proc/acpi", "/proc/asound", "/proc/scsi") if os.path.isdir(d)]
+    if not masked:
+        pytest.skip("this kernel's /proc has no directory to hide")
+    (place / ".void").symlink_to("/nonexistent")
+    done = who.run("-v", f"{place}:/run", "--", "stat", "-f", "-c", "%T", *masked)
+    assert done.stdout == "tmpfs\n" * len(masked), done
+    outside = subprocess.run(["stat", "-f", "-c", "%T", *masked], capture_output=True, text=True)
+    assert outside.stdout == "proc\n" * len(masked)
+
+
 @pytest.mark.parametrize("user", ["0", "1000"])
 def test_no_set_user_id_file_stays_on_a_volume(who, place, user):
     """It would be there when the sandbox is gone, and work for whoever runs it."""
