@@ -1,5 +1,6 @@
 /* Boxes are started for real, twice: as who runs the tests, and where that is root once more as an account that has
- * nothing but its uid. What runs inside prints what it sees; the test compares. */
+ * nothing but its uid, as one with a range of ids, and as one with cgroups of its own. What runs inside prints what it
+ * sees; the test compares. Long, because the same cases are run by each of them. */
 #include "isolate/box.h"
 
 #include "base/fd.h"

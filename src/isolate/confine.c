@@ -141,9 +141,10 @@ int confine_future(struct err *e)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, "cannot give up new privileges");
-    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-            return err_sys(e, "cannot drop capability %lu for good", cap);
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++)
+        continue;
+    if (errno != EINVAL) /* which is how the kernel says that there are no more */
+        return err_sys(e, "cannot drop capabilities for good");
     if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
         return err_sys(e, "cannot lock capabilities out");
     return 0;
