@@ -1,5 +1,5 @@
-/* Boxes are started for real, twice: as who runs the tests, and where that is root once more as an account that has
- * nothing but its uid, as one with a range of ids, and as one with cgroups of its own. What runs inside prints what it
+/* Boxes are started for real: by who runs the tests, and where that is root also by an account that has
+ * nothing but its uid, by one with a range of ids, and by one with cgroups of its own. What runs inside prints what it
  * sees; the test compares. Long, because the same cases are run by each of them. */
 #include "isolate/box.h"
 
