@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/mman.h>
 
 int fd_write_all(int fd, struct span s, struct err *e)
@@ -109,6 +110,20 @@ int fd_fill_stdio(struct err *e)
         if (fd < 0)
             return err_wrap(e, "descriptor %d is closed", want);
         (void)fcntl(fd, F_SETFD, 0); /* like an inherited one: a command that we run has it too */
+    }
+    return 0;
+}
+
+int fd_seal_program(int fd, struct err *e)
+{
+    const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+    if (fchmod(fd, 0555) < 0)
+        return err_sys(e, "cannot make descriptor %d executable", fd);
+    for (int tries = 0; fcntl(fd, F_ADD_SEALS, seals) < 0; tries++) {
+        if (errno != EBUSY || tries == 100)
+            return err_sys(e, "cannot seal descriptor %d", fd);
+        (void)usleep(20000);
     }
     return 0;
 }

@@ -2,9 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -132,12 +133,32 @@ static void test_fill_stdio(void **state)
     }
 }
 
+static void test_a_sealed_program_cannot_be_changed(void **state)
+{
+    OWN_FD int fd = memfd_create("program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct stat st;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(fd_write_all(fd, SPAN("#!/bin/true\n"), &e), 0);
+    assert_int_equal(fd_seal_program(fd, &e), 0);
+    assert_int_equal(write(fd, "x", 1), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0555);
+    assert_int_equal(fd_seal_program(fd, &e), -1); /* once is for ever */
+}
+
 int main(void)
 {
     const struct CMUnitTest list[] = {
-        cmocka_unit_test(test_read_exact), cmocka_unit_test(test_read_all),
-        cmocka_unit_test(test_read_file),  cmocka_unit_test(test_bad_descriptor),
-        cmocka_unit_test(test_own),        cmocka_unit_test(test_fill_stdio)
+        cmocka_unit_test(test_read_exact),
+        cmocka_unit_test(test_read_all),
+        cmocka_unit_test(test_read_file),
+        cmocka_unit_test(test_bad_descriptor),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_fill_stdio),
+        cmocka_unit_test(test_a_sealed_program_cannot_be_changed),
     };
 
     return cmocka_run_group_tests(list, NULL, NULL);

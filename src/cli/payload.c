@@ -3,9 +3,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U /* Linux 6.3; there a plain file may be refused execution by policy */
@@ -31,9 +29,8 @@ int payload_open(int *ret_fd, struct err *e)
         return err_sys(e, "cannot make a file in memory for silica-runtime");
     if (fd_write_all(fd, span_of(payload_runtime, (size_t)payload_runtime_bytes), e) < 0)
         return err_wrap(e, "cannot write silica-runtime to memory");
-    if (fchmod(fd, 0555) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return err_sys(e, "cannot seal silica-runtime in memory");
+    if (fd_seal_program(fd, e) < 0)
+        return err_wrap(e, "silica-runtime in memory");
     *ret_fd = take_fd(&fd);
     return 0;
 }

@@ -192,9 +192,8 @@ static int seal_program(int given_fd, int *ret_fd, struct err *e)
     while (n > 0);
     if (n < 0)
         return err_sys(e, "cannot read silica-runtime");
-    if (fchmod(fd, 0555) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return err_sys(e, "cannot seal silica-runtime");
+    if (fd_seal_program(fd, e) < 0)
+        return err_wrap(e, "silica-runtime in memory");
     *ret_fd = take_fd(&fd);
     return 0;
 }
