@@ -133,6 +133,9 @@ def run_pytest(count, tier, suite, marks, keyword, runtime):
         argv += ["-m", marks] if marks else []
         argv += ["-k", keyword] if keyword else []
         env = dict(os.environ, SILICA_RUNTIME=str(runtime), PYTHONDONTWRITEBYTECODE="1")
+        silica = pathlib.Path(runtime).parent.parent / "cli" / "silica"  # of the same build
+        if silica.exists():
+            env["SILICA"] = str(silica)
         env.setdefault("ASAN_OPTIONS", "detect_leaks=1")
         env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         try:
