@@ -101,7 +101,8 @@ static void inside(void **state)
     static const struct row {
         const char *name, *script, *want;
     } rows[] = {
-        { "ids", "id", "uid=1000(sandbox) gid=1000(sandbox) groups=1000(sandbox)\n" },
+        { "ids", "id -u; id -g; id -un; id -gn", "1000\n1000\nsandbox\nsandbox\n" },
+        { "groups", "id -G", "1000\n" },
         { "home", "pwd; touch x && echo made", "/workspace\nmade\n" },
         { "host name", "hostname; cat /etc/hostname", "box-test\nbox-test\n" },
         { "capabilities", "grep -c '^Cap.*:.*0000000000000000$' /proc/self/status", "5\n" },
@@ -145,8 +146,12 @@ static void inside(void **state)
 
     (void)state;
     need_user_namespaces();
-    EACH(r, rows)
+    EACH(r, rows) {
+        /* Without a range of ids nobody may drop groups: further ones of the caller stay, as nogroup. */
+        if (geteuid() != 0 && getgroups(0, NULL) > 1 && strcmp(r->name, "groups") == 0)
+            continue;
         expect(r->name, spec_of(NULL), r->script, r->want);
+    }
 }
 /* clang-format on */
 
@@ -599,17 +604,23 @@ static void range_of_ids(void **state)
 {
     static const char *const args[] = { NULL };
     struct box_spec spec = spec_of(args);
+    char want[64];
     struct box *b;
     struct err e;
 
     (void)state;
     need_user_namespaces();
-    if (!is_ranged) { /* the account of the other run has none */
+    if (!is_ranged) { /* the account of the other run has none; whoever runs the tests may have one */
         spec.wants_range = true;
         if (geteuid() != 0) {
-            assert_int_equal(box_start(&spec, &b, &e), -1);
+            (void)snprintf(want, sizeof want, "user %u has no 65536 ids in /etc/subuid", geteuid());
+            if (box_start(&spec, &b, &e) == 0) {
+                assert_int_not_equal(geteuid(), 65534);
+                box_free(b);
+                return;
+            }
             assert_int_equal(e.code, ERR_UNSUPPORTED);
-            assert_non_null(strstr(e.msg, "user 65534 has no 65536 ids in /etc/subuid"));
+            assert_non_null(strstr(e.msg, want));
         }
         return;
     }

@@ -423,7 +423,7 @@ def test_nothing_is_left_behind(who):
     mounts, groups, mark = pathlib.Path("/proc/mounts").read_text(), cgroups(), f"MARK={uuid.uuid4()}"
     p = who.start("-e", mark, "--", "sh", "-c", "echo up; read x")  # what is looked for can be found
     assert p.stdout.readline() == b"up\n"
-    assert len(carrying(mark)) == 2
+    assert len(carrying(mark)) == (2 if os.geteuid() == 0 else 1)  # PID 1's environment is closed to its user
     p.stdin.close()
     p.wait(20)
     for script in ("true", "sleep 4712 & sleep 0.1", "setsid sleep 4712 & exit 3", "kill -9 $$"):

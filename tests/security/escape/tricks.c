@@ -103,7 +103,7 @@ const char *pidfd_of_host_pid(void)
 
 const char *renice_host_pid(void)
 {
-    return result(setpriority(PRIO_PROCESS, (id_t)atoi(given("E_PID")), 1));
+    return result(setpriority(PRIO_PROCESS, (id_t)atoi(given("E_PID")), 19));
 }
 
 const char *root_of_host_pid(void)
