@@ -1,0 +1,345 @@
+/* What is read of nodes, and what takes whole trees: copy, compare, write. Trees may be nested as deep
+ * as a hostile patch likes, so every recursion counts. */
+#include "base/json_edit_impl.h"
+
+struct json_edit *json_node_edit(const struct json_node *node)
+{
+    return node ? node->ed : NULL;
+}
+
+enum json_type json_node_type(const struct json_node *node)
+{
+    return node ? (enum json_type)node->v.type : JSON_NONE;
+}
+
+const char *json_node_type_name(const struct json_node *node)
+{
+    return json_type_name(node ? &node->v : NULL);
+}
+
+struct span json_node_str(const struct json_node *node)
+{
+    return json_str(node ? &node->v : NULL);
+}
+
+const char *json_node_cstr(const struct json_node *node)
+{
+    return json_cstr(node ? &node->v : NULL);
+}
+
+struct span json_node_number(const struct json_node *node)
+{
+    return json_number(node ? &node->v : NULL);
+}
+
+bool json_node_i64(const struct json_node *node, int64_t *ret)
+{
+    return json_i64(node ? &node->v : NULL, ret);
+}
+
+bool json_node_double(const struct json_node *node, double *ret)
+{
+    return json_double(node ? &node->v : NULL, ret);
+}
+
+bool json_node_bool(const struct json_node *node, bool *ret)
+{
+    return json_bool(node ? &node->v : NULL, ret);
+}
+
+const struct json *json_node_view(const struct json_node *node)
+{
+    return node ? node->view : NULL;
+}
+
+size_t json_node_count(struct json_node *node)
+{
+    if (json_node_type(node) < JSON_ARRAY)
+        return 0;
+    /* Of an object whose names were never compared only the items know how many are left. */
+    if (node->view && node->v.type == JSON_OBJECT && !(node->v.flags & JSON_FLAG_UNIQUE) &&
+        !json_node_open(node))
+        return 0;
+    return node->v.n - node->holes;
+}
+
+static struct json_item *place(struct json_node *node, enum json_type type, size_t i)
+{
+    if (json_node_type(node) != type || !json_node_open(node))
+        return NULL;
+    json_node_compact(node);
+    return i < node->v.n ? &node->items[i] : NULL;
+}
+
+struct json_node *json_node_at(struct json_node *array, size_t i)
+{
+    struct json_item *item = place(array, JSON_ARRAY, i);
+
+    return item ? json_node_of(array->ed, item) : NULL;
+}
+
+struct span json_node_name_at(struct json_node *object, size_t i)
+{
+    struct json_item *item = place(object, JSON_OBJECT, i);
+
+    return item ? span_of(item->name, item->name_n) : SPAN_NONE;
+}
+
+struct json_node *json_node_value_at(struct json_node *object, size_t i)
+{
+    struct json_item *item = place(object, JSON_OBJECT, i);
+
+    return item ? json_node_of(object->ed, item) : NULL;
+}
+
+static struct json_node *copy(struct json_edit *ed, struct json_node *node, unsigned depth)
+{
+    struct json_node *to;
+
+    if (node->view)
+        return json_edit_view(ed, node->view);
+    if (depth > JSON_DEPTH_MAX)
+        json_edit_fill(ed);
+    if (json_edit_is_full(ed))
+        return json_edit_null(ed);
+    if (node->v.type == JSON_STRING)
+        return json_edit_str(ed, json_str(&node->v));
+    if (node->v.type == JSON_NUMBER)
+        return json_edit_number(ed, json_number(&node->v));
+    if (node->v.type < JSON_ARRAY)
+        return node->v.type == JSON_BOOL ? json_edit_bool(ed, node->v.n) : json_edit_null(ed);
+    to = node->v.type == JSON_ARRAY ? json_edit_array(ed) : json_edit_object(ed);
+    json_node_compact(node);
+    for (uint32_t i = 0; i < node->v.n && !json_edit_is_full(ed); i++) {
+        const struct json_item *item = &node->items[i];
+        struct json_node *child =
+            item->is_node ? copy(ed, item->u.node, depth + 1) : json_edit_view(ed, item->u.view);
+
+        if (node->v.type == JSON_ARRAY)
+            json_node_append(to, child);
+        else
+            (void)json_node_set_span(to, span_of(item->name, item->name_n), child);
+    }
+    return to;
+}
+
+struct json_node *json_node_copy(struct json_edit *ed, struct json_node *node)
+{
+    return node ? copy(ed, node, 1) : NULL;
+}
+
+/* The same nodes in the same order. Cheap, and usually true of what was not changed; false says nothing. */
+static bool is_same_run(const struct json *a, const struct json *b)
+{
+    size_t n = json_skip(a);
+
+    if (a == b)
+        return true;
+    if (n != json_skip(b))
+        return false;
+    for (; n--; a++, b++) {
+        if (a->type != b->type || a->n != b->n ||
+            (a->type == JSON_OBJECT && !(a->flags & b->flags & JSON_FLAG_UNIQUE)))
+            return false;
+        if ((a->type == JSON_STRING || a->type == JSON_NUMBER) &&
+            memcmp(a->u.text, b->u.text, a->n) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_same_scalar(const struct json *a, const struct json *b)
+{
+    int64_t ia, ib;
+    double da, db;
+
+    if (a->type == JSON_NULL)
+        return true;
+    if (a->type == JSON_BOOL)
+        return a->n == b->n;
+    if (a->n == b->n && memcmp(a->u.text, b->u.text, a->n) == 0)
+        return true;
+    if (a->type == JSON_STRING)
+        return false;
+    if (json_i64(a, &ia) && json_i64(b, &ib))
+        return ia == ib;
+    return json_double(a, &da) && json_double(b, &db) && da == db;
+}
+
+static bool equal(struct json_node *a, struct json_node *b, unsigned depth)
+{
+    size_t n = json_node_count(a);
+
+    if (json_node_type(a) != json_node_type(b) || n != json_node_count(b) || depth > JSON_DEPTH_MAX)
+        return false;
+    if (!a || (a->view && b->view && is_same_run(a->view, b->view)))
+        return true;
+    if (a->v.type < JSON_ARRAY)
+        return is_same_scalar(&a->v, &b->v);
+    for (size_t i = 0; i < n; i++) {
+        struct json_node *x, *y;
+
+        if (a->v.type == JSON_ARRAY) {
+            x = json_node_at(a, i);
+            y = json_node_at(b, i);
+        } else {
+            x = json_node_value_at(a, i);
+            y = json_node_get_span(b, json_node_name_at(a, i));
+        }
+        if (!x || !equal(x, y, depth + 1))
+            return false;
+    }
+    return true;
+}
+
+bool json_node_equal(struct json_node *a, struct json_node *b)
+{
+    return a == b || equal(a, b, 1);
+}
+
+bool json_node_equal_value(struct json_node *a, const struct json *b)
+{
+    return a ? json_node_equal(a, json_edit_view(a->ed, b)) : !b;
+}
+
+static bool is_deeper_value(const struct json *v, unsigned max)
+{
+    if (json_type(v) < JSON_ARRAY)
+        return false;
+    if (max == 0)
+        return true;
+    JSON_EACH(item, v)
+    {
+        if (is_deeper_value(item, max - 1))
+            return true;
+    }
+    JSON_MEMBERS(name, value, v)
+    {
+        if (is_deeper_value(value, max - 1))
+            return true;
+    }
+    return false;
+}
+
+bool json_node_is_deeper(struct json_node *node, unsigned max)
+{
+    if (json_node_type(node) < JSON_ARRAY)
+        return false;
+    if (node->view)
+        return is_deeper_value(node->view, max);
+    if (max == 0)
+        return true;
+    for (uint32_t i = 0; i < node->v.n; i++) {
+        const struct json_item *item = &node->items[i];
+
+        if (node->v.type == JSON_OBJECT && !item->name)
+            continue;
+        if (item->is_node ? json_node_is_deeper(item->u.node, max - 1)
+                          : is_deeper_value(item->u.view, max - 1))
+            return true;
+    }
+    return false;
+}
+
+static size_t dedupe(struct json_node *node, unsigned depth)
+{
+    size_t n = node->v.n, gone;
+
+    if (json_node_type(node) < JSON_ARRAY || depth > JSON_DEPTH_MAX || !json_node_open(node))
+        return 0;
+    json_node_compact(node);
+    gone = n - node->v.n;
+    for (uint32_t i = 0; i < node->v.n; i++)
+        gone += dedupe(json_node_of(node->ed, &node->items[i]), depth + 1);
+    return gone;
+}
+
+size_t json_node_dedupe(struct json_node *node)
+{
+    return node ? dedupe(node, 1) : 0;
+}
+
+static int write_node(struct json_node *node, struct buf *out, unsigned depth, struct err *e);
+
+static int write_item(struct json_item *item, struct buf *out, unsigned depth, struct err *e)
+{
+    return item->is_node ? write_node(item->u.node, out, depth, e)
+                         : json_write(item->u.view, out, e);
+}
+
+static int write_node(struct json_node *node, struct buf *out, unsigned depth, struct err *e)
+{
+    bool is_object = node->v.type == JSON_OBJECT;
+
+    if (node->view || node->v.type < JSON_STRING || node->v.type == JSON_NUMBER)
+        return json_write(node->view ? node->view : &node->v, out, e);
+    if (node->v.type == JSON_STRING)
+        return json_write_str(json_str(&node->v), 0, out, e);
+    if (depth > JSON_DEPTH_MAX)
+        return err_set(e, ERR_LIMIT, "JSON value nested deeper than %d", JSON_DEPTH_MAX);
+    json_node_compact(node);
+    if (buf_addc(out, is_object ? '{' : '[', e) < 0)
+        return -1;
+    for (uint32_t i = 0; i < node->v.n; i++) {
+        struct json_item *item = &node->items[i];
+
+        if (i && buf_addc(out, ',', e) < 0)
+            return -1;
+        if (is_object && (json_write_str(span_of(item->name, item->name_n), 0, out, e) < 0 ||
+                          buf_addc(out, ':', e) < 0))
+            return -1;
+        if (write_item(item, out, depth + 1, e) < 0)
+            return -1;
+    }
+    return buf_addc(out, is_object ? '}' : ']', e);
+}
+
+int json_node_write(struct json_node *node, struct buf *out, struct err *e)
+{
+    size_t start = out->n;
+
+    if (json_edit_is_full(node->ed))
+        return err_set(e, ERR_LIMIT, "a JSON value grew past what one change may make");
+    if (write_node(node, out, 1, e) == 0)
+        return 0;
+    buf_truncate(out, start);
+    return -1;
+}
+
+/* The text is compact, so it is the document's cached form too. Takes the block of *text. */
+static int parse_compact(struct buf *text, struct json_doc **ret, struct err *e)
+{
+    struct json_doc *doc = NULL;
+
+    if (json_parse(buf_span(text), NULL, &doc, e) < 0)
+        return -1;
+    doc->bytes = NEW(struct buf);
+    buf_move(doc->bytes, text);
+    doc->bytes->p = own_resize(doc->bytes->p, doc->bytes->n + 1, 1);
+    doc->bytes->cap = doc->bytes->n + 1;
+    *ret = doc;
+    return 0;
+}
+
+int json_node_freeze(struct json_node *node, struct json_doc **ret, struct err *e)
+{
+    struct json_doc *same = node->view ? json_edit_doc_of(node->ed, node->view) : NULL;
+    OWN(buf_done) struct buf text = BUF_INIT(JSON_TEXT_MAX_BYTES);
+
+    if (same && !json_edit_is_full(node->ed)) {
+        *ret = json_doc_ref(same);
+        return 0;
+    }
+    if (json_node_write(node, &text, e) < 0)
+        return -1;
+    return parse_compact(&text, ret, e);
+}
+
+int json_doc_of(const struct json *v, struct json_doc **ret, struct err *e)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(JSON_TEXT_MAX_BYTES);
+
+    if (json_write(v, &text, e) < 0)
+        return -1;
+    return parse_compact(&text, ret, e);
+}
