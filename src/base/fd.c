@@ -5,6 +5,10 @@
 #include <sys/stat.h>
 #include <sys/mman.h>
 
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U /* Linux 6.3; there a plain file may be refused execution by policy */
+#endif
+
 int fd_write_all(int fd, struct span s, struct err *e)
 {
     while (s.n) {
@@ -114,16 +118,22 @@ int fd_fill_stdio(struct err *e)
     return 0;
 }
 
+int fd_open_program(struct err *e)
+{
+    int fd = memfd_create("silica-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("silica-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd < 0 ? err_sys(e, "cannot make a file in memory for a program") : fd;
+}
+
 int fd_seal_program(int fd, struct err *e)
 {
-    const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    /* No mapping that writes was ever made, so FUTURE_WRITE is all there is to forbid; WRITE would wait for pages that
+     * memory management holds for a moment. */
+    const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
     if (fchmod(fd, 0555) < 0)
         return err_sys(e, "cannot make descriptor %d executable", fd);
-    for (int tries = 0; fcntl(fd, F_ADD_SEALS, seals) < 0; tries++) {
-        if (errno != EBUSY || tries == 100)
-            return err_sys(e, "cannot seal descriptor %d", fd);
-        (void)usleep(20000);
-    }
-    return 0;
+    return fcntl(fd, F_ADD_SEALS, seals) < 0 ? err_sys(e, "cannot seal descriptor %d", fd) : 0;
 }

@@ -15,8 +15,9 @@ int fd_read_all(int fd, struct buf *out, struct err *e);
 /* A small file such as one of /proc, by path. */
 int fd_read_file(const char *path, struct buf *out, struct err *e);
 int fd_set_nonblock(int fd, struct err *e);
-/* Makes a file in memory (memfd with sealing allowed) a program that nobody can change any more. The kernel refuses while
- * anything holds one of its pages, if only for a moment (memory management does): tried again for up to two seconds. */
+/* An empty file in memory, to be written and then sealed. */
+int fd_open_program(struct err *e);
+/* What was written, and never mapped, becomes a program that nobody can change any more. */
 int fd_seal_program(int fd, struct err *e);
 /* A descriptor that reads as empty: /dev/null, or a sealed file of no bytes where a root has no /dev. */
 int fd_open_null(struct err *e);

@@ -5,8 +5,9 @@
 #ifndef SILICA_CLI_PAYLOAD_H
 #define SILICA_CLI_PAYLOAD_H
 
-#include "base/err.h"
+#include "base/buf.h"
 
+struct span payload_bytes(void);
 /* A sealed file in memory that holds the program, open for reading and for exec: nobody can change what runs as PID 1,
  * whoever else reaches the file. */
 int payload_open(int *ret_fd, struct err *e);

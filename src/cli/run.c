@@ -231,6 +231,7 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
         .cwd = o->cwd,
         .is_read_only = o->is_read_only,
         .limits = { .memory_bytes = o->memory_bytes, .pids = o->pids },
+        .runtime = payload_bytes(),
         .runtime_args = sandbox_runtime_args,
     };
     if (read_env(p, o, e) < 0 || read_user(o->user, &spec->uid, &spec->gid, e) < 0 ||
@@ -291,16 +292,6 @@ static void say_json(const struct session_result *r, uint64_t start_ms, const ch
         (void)fd_write_all(2, buf_span(&line), &e);
 }
 
-static int start_box(struct box_spec *spec, struct box **ret, struct err *e)
-{
-    OWN_FD int runtime_fd = -1;
-
-    if (payload_open(&runtime_fd, e) < 0)
-        return -1;
-    spec->runtime_fd = runtime_fd;
-    return box_start(spec, ret, e);
-}
-
 static int run(struct box_spec *spec, const struct session_spec *session, bool is_json)
 {
     struct session_result result = { .exit_code = EXIT_FAILED, .has_error = true };
@@ -309,7 +300,7 @@ static int run(struct box_spec *spec, const struct session_spec *session, bool i
     struct box *box = NULL;
 
     session_block_signals();
-    if (start_box(spec, &box, &result.e) < 0) {
+    if (box_start(spec, &box, &result.e) < 0) {
         (void)err_wrap(&result.e, "cannot make the sandbox");
         start_ms = time_mono_ms() - began_ms;
     } else {

@@ -14,7 +14,6 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -141,9 +140,68 @@ static int hear(struct box *b, int gate_fd, struct err *e)
                    WIFSIGNALED(b->status) ? WTERMSIG(b->status) : WEXITSTATUS(b->status));
 }
 
-static int launch(struct box *b, const struct plan *plan, struct inside *in, struct err *e)
+/* PID 1's program as a file of no directory that nobody can change: the host's own file would be one that code inside
+ * could reach for through /proc, and Landlock would have to grant it. */
+struct program {
+    int fd;     /* what is executed */
+    int own_fd; /* it, when it is ours; -1 when it came sealed */
+    struct span
+        pending; /* still to be written and sealed: the child has much to do before it wants it */
+};
+
+static void program_done(struct program *p)
 {
-    static const char go = INSIDE_GO;
+    own_fd_close(&p->own_fd);
+}
+
+static int program_finish(struct program *p, struct err *e)
+{
+    struct span bytes = p->pending;
+
+    p->pending = SPAN_NONE;
+    if (!bytes.n)
+        return 0;
+    if (fd_write_all(p->fd, bytes, e) < 0 || fd_seal_program(p->fd, e) < 0)
+        return err_wrap(e, "silica-runtime in memory");
+    return 0;
+}
+
+static int copy_file(int from_fd, int to_fd, struct err *e)
+{
+    off_t at = 0;
+    ssize_t n;
+
+    do
+        n = sendfile(to_fd, from_fd, &at, 1 << 24);
+    while (n > 0);
+    if (n < 0)
+        return err_sys(e, "cannot read silica-runtime");
+    return fd_seal_program(to_fd, e) < 0 ? err_wrap(e, "silica-runtime in memory") : 0;
+}
+
+static int program_begin(struct program *p, const struct box_spec *spec, struct err *e)
+{
+    if (!spec->runtime.n && fcntl(spec->runtime_fd, F_GET_SEALS) >= 0) {
+        p->fd = spec->runtime_fd;
+        return 0;
+    }
+    p->own_fd = fd_open_program(e);
+    if (p->own_fd < 0)
+        return -1;
+    p->fd = p->own_fd;
+    p->pending = spec->runtime;
+    return spec->runtime.n ? 0 : copy_file(spec->runtime_fd, p->fd, e);
+}
+
+/* A word to the child. One that has given up has said why already, or its end says it: hear() finds out. */
+static void tell(int gate_fd, char word)
+{
+    (void)send(gate_fd, &word, 1, MSG_NOSIGNAL);
+}
+
+static int launch(struct box *b, const struct plan *plan, struct inside *in,
+                  struct program *program, struct err *e)
+{
     OWN(pair_done) struct pair gate = { -1, -1 };
     OWN(pair_done) struct pair control = { -1, -1 };
     bool is_born_in_v2;
@@ -161,40 +219,13 @@ static int launch(struct box *b, const struct plan *plan, struct inside *in, str
     if (cgroup_join(&b->cgroup, b->pid, is_born_in_v2, e) < 0 ||
         ids_write(&plan->ids, b->pid, e) < 0)
         return -1;
-    if (fd_write_all(gate.ours, span_of(&go, 1), e) < 0)
-        return err_wrap(e, "the sandbox's first process is gone");
+    tell(gate.ours, INSIDE_GO);
+    if (program_finish(program, e) < 0)
+        return -1;
+    tell(gate.ours, INSIDE_PROGRAM);
     if (hear(b, gate.ours, e) < 0)
         return -1;
     b->control_fd = take_fd(&control.ours);
-    return 0;
-}
-
-/* PID 1's program as a file of no directory that nobody can change: the host's own file would be one that code inside
- * could reach for through /proc, and Landlock would have to grant it. Sealed already: taken as it is. */
-static int seal_program(int given_fd, int *ret_fd, struct err *e)
-{
-    OWN_FD int fd = -1;
-    off_t at = 0;
-    ssize_t n;
-
-    if (fcntl(given_fd, F_GET_SEALS) >= 0) {
-        fd = fcntl(given_fd, F_DUPFD_CLOEXEC, 0);
-        if (fd < 0)
-            return err_sys(e, "cannot use silica-runtime");
-        *ret_fd = take_fd(&fd);
-        return 0;
-    }
-    fd = memfd_create("silica-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return err_sys(e, "cannot make a file in memory");
-    do
-        n = sendfile(fd, given_fd, &at, 1 << 24);
-    while (n > 0);
-    if (n < 0)
-        return err_sys(e, "cannot read silica-runtime");
-    if (fd_seal_program(fd, e) < 0)
-        return err_wrap(e, "silica-runtime in memory");
-    *ret_fd = take_fd(&fd);
     return 0;
 }
 
@@ -222,7 +253,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     static const char *const no_env[] = { NULL };
     const char *argv[BOX_ARGS_MAX + 4];
     OWN(plan_done) struct plan plan = { 0 };
-    OWN_FD int program_fd = -1;
+    OWN(program_done) struct program program = { -1, -1, SPAN_NONE };
     OWN(idmap_done) struct idmap held = { .n = 0 };
     struct inside in = { .plan = &plan, .held_fds = held.tree_fds };
     struct plan_host host;
@@ -239,9 +270,9 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     if (idmap_hold(&held, &plan, e) < 0)
         return -1;
-    if (seal_program(spec->runtime_fd, &program_fd, e) < 0)
+    if (program_begin(&program, spec, e) < 0)
         return -1;
-    in.runtime_fd = program_fd;
+    in.runtime_fd = program.fd;
     in.log_fd = spec->log_fd > 0 ? spec->log_fd : -1;
     in.argv = (char *const *)(uintptr_t)argv;
     in.envp = (char *const *)(uintptr_t)(spec->env ? spec->env : no_env);
@@ -249,7 +280,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     b->name = own_strdup(spec->name ? spec->name : "sandbox");
     b->pidfd = b->control_fd = -1;
     b->unenforced.max = UNENFORCED_MAX_BYTES;
-    if (apply_limits(b, &plan, spec, e) < 0 || launch(b, &plan, &in, e) < 0) {
+    if (apply_limits(b, &plan, spec, e) < 0 || launch(b, &plan, &in, &program, e) < 0) {
         box_free(b);
         return err_wrap(e, "sandbox '%s'", spec->name ? spec->name : "sandbox");
     }

@@ -58,8 +58,10 @@ struct box_spec {
     bool is_best_effort; /* a limit that cannot be enforced is a warning, not an error */
     const char *const
         *runtime_args; /* NULL-terminated options for PID 1 besides --control-fd; may be NULL */
-    int runtime_fd;    /* the silica-runtime program, open for reading */
-    int log_fd;        /* PID 1's stdout and stderr; 0: nowhere. Never a terminal */
+    int runtime_fd; /* the silica-runtime program, open for reading; sealed (fd_seal_program) it is used as it is */
+    struct span
+        runtime; /* or its bytes, which are made a sealed file while the sandbox is being built */
+    int log_fd;  /* PID 1's stdout and stderr; 0: nowhere. Never a terminal */
 };
 
 struct box_stats {

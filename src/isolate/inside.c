@@ -42,13 +42,13 @@ static int die_with_parent(int gate_fd, struct err *e)
     return 0;
 }
 
-static int wait_for_go(int gate_fd, struct err *e)
+static int wait_for(int gate_fd, char want, struct err *e)
 {
     char word;
 
     if (fd_read_exact(gate_fd, &word, 1, e) < 0)
         _exit(1); /* the parent gave up, and says why itself */
-    return word == INSIDE_GO ? 0 : err_set(e, ERR_INTERNAL, "the gate opened with %d", word);
+    return word == want ? 0 : err_set(e, ERR_INTERNAL, "the gate opened with %d", word);
 }
 
 /* The id that owns the root we build: 0 of a range; without a range we are the only one there is. */
@@ -124,7 +124,7 @@ static int setup(struct inside *in, struct err *e)
      * namespaces, none over the host's. Why now: until the parent has written the maps, nothing can be made. */
     for (size_t i = 0; i < LEN(in->parents_fds); i++)
         own_fd_close(&in->parents_fds[i]);
-    if (die_with_parent(in->gate_fd, e) < 0 || wait_for_go(in->gate_fd, e) < 0)
+    if (die_with_parent(in->gate_fd, e) < 0 || wait_for(in->gate_fd, INSIDE_GO, e) < 0)
         return -1;
     reset_signals();
     umask(0);
@@ -171,7 +171,7 @@ _Noreturn void inside_run(const struct inside *given)
     struct inside in = *given;
     struct err e = { 0 };
 
-    if (setup(&in, &e) < 0)
+    if (setup(&in, &e) < 0 || wait_for(in.gate_fd, INSIDE_PROGRAM, &e) < 0)
         fail(in.gate_fd, &e);
     if (fd_write_all(in.gate_fd, span_of(&word, 1), &e) < 0)
         _exit(1);

@@ -2,9 +2,9 @@
  * up, and becomes PID 1's program.
  *
  * Used by:  box.c, right after clone3, in the child.
- * Report:   on gate_fd. It first waits there for the parent's INSIDE_GO (the maps are written, the cgroups joined). Then
- *           it sends INSIDE_READY just before the exec, or INSIDE_FAILED and a struct err at any time. READY and then
- *           the end is success; the end alone is a death.
+ * Report:   on gate_fd. It first waits there for the parent's INSIDE_GO (the maps are written, the cgroups joined), and
+ *           before the exec for INSIDE_PROGRAM (the program is complete and sealed). Then it sends INSIDE_READY, or
+ *           INSIDE_FAILED and a struct err at any time. READY and then the end is success; the end alone is a death.
  */
 #ifndef SILICA_ISOLATE_INSIDE_H
 #define SILICA_ISOLATE_INSIDE_H
@@ -13,7 +13,7 @@
 
 #define INSIDE_CONTROL_FD 3 /* what PID 1 is told with --control-fd */
 
-enum inside_word { INSIDE_GO = 'g', INSIDE_READY = 'r', INSIDE_FAILED = 'f' };
+enum inside_word { INSIDE_GO = 'g', INSIDE_PROGRAM = 'p', INSIDE_READY = 'r', INSIDE_FAILED = 'f' };
 
 struct inside {
     const struct plan *plan;
