@@ -23,6 +23,7 @@ static const struct err_map maps[ERR_CODE_COUNT] = {
     [ERR_UNSUPPORTED]  = { "unsupported",   501, 12, "MethodNotAllowed",   125 },
     [ERR_BUSY]         = { "busy",          429, 8,  "TooManyRequests",    125 },
     [ERR_NO_SPACE]     = { "no-space",      507, 8,  "InternalError",      125 },
+    [ERR_GONE]         = { "gone",          410, 11, "Expired",            125 },
 };
 /* clang-format on */
 

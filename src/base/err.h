@@ -29,6 +29,7 @@ enum err_code {
     ERR_UNSUPPORTED,  /* we do not do this */
     ERR_BUSY,         /* too much at once */
     ERR_NO_SPACE,     /* disk or quota is full */
+    ERR_GONE,         /* it was there once; what is asked for is too old */
     ERR_CODE_COUNT
 };
 

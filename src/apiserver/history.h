@@ -1,0 +1,81 @@
+/* history: what happened to objects lately, and who is told.
+ *
+ * Owns:     the last events of each kind, each with the object as it was and as it is; the list of watches.
+ * Used by:  store.c, which adds, commits and takes back; watches are embedded by their owners.
+ * Threads:  the loop's.
+ * Who sees what: a watch of the head is told at once; every other one is told of an event only when it is on disk.
+ * Memory:   a watch holds no events of its own. One that is behind has a place in the history, and when the history has
+ *           moved past that place it is told that it is lost (410 Gone), however slow its reader is.
+ * Cost:     an event wakes only the watches that asked for its object, its namespace or its kind. A watch that is up to
+ *           date has no place: the others' events cost it nothing.
+ */
+#ifndef SILICA_APISERVER_HISTORY_H
+#define SILICA_APISERVER_HISTORY_H
+
+#include "ev/loop.h"
+#include "kube/object.h"
+
+enum event_type { EVENT_ADDED, EVENT_MODIFIED, EVENT_DELETED };
+
+/* One change. Counted; whoever keeps it takes a reference. */
+struct store_event {
+    uint32_t refs;
+    unsigned kind;
+    enum event_type type;
+    uint64_t version;
+    struct object *now;    /* of a delete: its last state, with the version of the delete */
+    struct object *before; /* NULL of a create */
+    /* What it looks like on the wire, by served version of the kind: made by the first watch that needs it. */
+    struct event_text *texts[2];
+};
+
+/* Bytes that many connections send. */
+struct event_text {
+    uint32_t refs;
+    struct buf bytes;
+};
+
+struct store_event *store_event_ref(struct store_event *ev);
+void store_event_unref(struct store_event *ev);
+
+struct history;
+
+struct store_watch {
+    /* Set before the start, and left alone until the stop. */
+    unsigned kind;
+    const char *namespace, *name; /* "": any. Borrowed as long as the watch runs */
+    bool is_head;                 /* told before it is on disk: for readers in this process only */
+    /* False: it was taken, but no more until store_watch_resume. May stop this watch or others. */
+    bool (*on_event)(void *ctx, struct store_event *ev);
+    /* The place is gone; the watch has stopped. The owner lists again. */
+    void (*on_lost)(void *ctx);
+    void *ctx;
+    /* The history's own. */
+    struct history *history;
+    struct store_watch *next, **link;    /* others of its bucket */
+    struct store_watch *later, *earlier; /* others that are ready */
+    uint64_t at;                         /* the next event to be told, by its number in its kind */
+    bool is_behind, is_ready, is_full;
+};
+
+struct history *history_new(struct ev_loop *loop, unsigned kinds);
+void history_free(struct history *h); /* all watches have been stopped */
+
+/* Nothing is known of what happened up to this version. Before the first event. */
+void history_begin(struct history *h, uint64_t version);
+/* Takes the event: it happened, and is not on disk yet. */
+void history_add(struct history *h, struct store_event *ev);
+/* All up to this version are on disk. */
+void history_commit(struct history *h, uint64_t version);
+/* What was added and not committed never happened. Watches of the head are lost. */
+void history_take_back(struct history *h);
+/* Forgets the oldest events of all kinds up to this version. */
+void history_forget(struct history *h, uint64_t version);
+
+/* From the first event after `version`. -1, ERR_GONE: the history begins later. */
+int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e);
+void store_watch_resume(struct store_watch *w);
+void store_watch_stop(struct store_watch *w); /* harmless when it does not run */
+size_t history_watches(const struct history *h);
+
+#endif

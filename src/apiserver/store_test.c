@@ -1,0 +1,357 @@
+#include "apiserver/store.h"
+
+#include "apiserver/limits.h"
+#include "ev/timer.h"
+#include "kube/kind.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char dir[64];
+    struct ev_loop *loop;
+    struct store *store;
+    const struct kind *kind;
+    unsigned number;
+};
+
+static void open_store(struct fixture *f)
+{
+    struct store_config config = { .dir = f->dir };
+    size_t n;
+    struct err e;
+
+    assert_int_equal(ev_loop_new(&f->loop, &e), 0);
+    if (store_open(f->loop, &config, &f->store, &e) < 0)
+        fail_msg("%s", e.msg);
+    f->kind = kind_find("", "v1", "configmaps");
+    f->number = (unsigned)(f->kind - kinds_all(&n));
+}
+
+static void close_store(struct fixture *f)
+{
+    store_close(f->store);
+    ev_loop_free(f->loop);
+    f->store = NULL;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = NEW(struct fixture);
+
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/silica-store-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    open_store(f);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    DIR *dir = opendir(f->dir);
+    struct dirent *d;
+
+    if (f->store)
+        close_store(f);
+    while ((d = readdir(dir)))
+        (void)unlinkat(dirfd(dir), d->d_name, 0);
+    (void)closedir(dir);
+    assert_int_equal(rmdir(f->dir), 0);
+    free(f);
+    return 0;
+}
+
+static struct object *make(struct fixture *f, const char *name, int value)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct object *o = NULL;
+    char text[256];
+    struct err e;
+
+    (void)snprintf(text, sizeof text,
+                   "{\"metadata\":{\"namespace\":\"n\",\"name\":\"%s\"},\"data\":{\"v\":\"%d\"}}",
+                   name, value);
+    assert_int_equal(json_parse(span_cstr(text), NULL, &doc, &e), 0);
+    assert_int_equal(object_parse(f->kind, json_doc_root(doc), &o, &e), 0);
+    return o;
+}
+
+static uint64_t put(struct fixture *f, enum store_op op, const char *name, int value)
+{
+    OWN(object_done) struct object *o = make(f, name, value), *now = NULL;
+    struct err e;
+
+    if (store_write(f->store, &(struct store_change){ op, o, false }, &now, &e) < 0)
+        fail_msg("%s", e.msg);
+    return object_version(now);
+}
+
+static const char *value_of(struct fixture *f, enum store_view view, const char *name)
+{
+    struct object *o = store_get(f->store, view, &(struct shelf_key){ f->number, "n", name });
+
+    return o ? object_text(o, "data.v") : NULL;
+}
+
+struct waited {
+    struct store_wait wait;
+    struct ev_loop *loop;
+    int calls;
+    enum err_code code;
+};
+
+static void on_waited(void *ctx, const struct err *e)
+{
+    struct waited *w = ctx;
+
+    w->calls++;
+    w->code = e ? e->code : ERR_NONE;
+    ev_loop_stop(w->loop);
+}
+
+static enum err_code wait_for(struct fixture *f, uint64_t version)
+{
+    struct waited w = { .loop = f->loop };
+
+    store_wait(f->store, &w.wait, version, on_waited, &w);
+    assert_int_equal(w.calls, 0);
+    ev_loop_run(f->loop);
+    assert_int_equal(w.calls, 1);
+    return w.code;
+}
+
+static void test_the_head_is_ahead_of_the_disk(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = put(f, STORE_CREATE, "a", 1);
+
+    assert_string_equal(value_of(f, STORE_HEAD, "a"), "1");
+    assert_null(value_of(f, STORE_COMMITTED, "a"));
+    assert_int_equal(wait_for(f, version), ERR_NONE);
+    assert_string_equal(value_of(f, STORE_COMMITTED, "a"), "1");
+    assert_int_equal(wait_for(f, version), ERR_NONE); /* also when it is there already */
+}
+
+static void test_what_was_committed_is_there_after_a_restart(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version;
+
+    (void)put(f, STORE_CREATE, "a", 1);
+    (void)put(f, STORE_CREATE, "b", 1);
+    (void)put(f, STORE_UPDATE, "a", 2);
+    version = put(f, STORE_DELETE, "b", 1);
+    close_store(f);
+    open_store(f);
+    assert_string_equal(value_of(f, STORE_COMMITTED, "a"), "2");
+    assert_null(value_of(f, STORE_COMMITTED, "b"));
+    assert_true(store_version(f->store, STORE_COMMITTED) == version);
+    assert_true(put(f, STORE_CREATE, "c", 1) == version + 1);
+}
+
+static void test_a_write_is_judged_against_the_head(void **state)
+{
+    struct fixture *f = *state;
+    OWN(object_done) struct object *o = make(f, "a", 1), *ignored = NULL;
+    struct err e;
+
+    (void)put(f, STORE_CREATE, "a", 1);
+    assert_int_equal(store_write(f->store, &(struct store_change){ STORE_CREATE, o }, &ignored, &e),
+                     -1);
+    assert_int_equal(e.code, ERR_EXISTS);
+    (void)put(f, STORE_DELETE, "a", 1);
+    assert_int_equal(store_write(f->store, &(struct store_change){ STORE_UPDATE, o }, &ignored, &e),
+                     -1);
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+}
+
+struct seen {
+    struct store_watch watch;
+    char text[4096];
+    size_t room; /* events until it is full */
+    bool is_lost;
+};
+
+static bool on_event(void *ctx, struct store_event *ev)
+{
+    static const char marks[] = "+~-";
+    struct seen *s = ctx;
+    size_t n = strlen(s->text);
+
+    (void)snprintf(s->text + n, sizeof s->text - n, "%c%s%s ", marks[ev->type],
+                   object_name(ev->now), object_text(ev->now, "data.v"));
+    return s->room == 0 || --s->room > 0;
+}
+
+static void on_lost(void *ctx)
+{
+    struct seen *s = ctx;
+
+    s->is_lost = true;
+}
+
+static void watch(struct fixture *f, struct seen *s, const char *name, bool is_head, uint64_t from)
+{
+    struct err e;
+
+    s->watch = (struct store_watch){ .kind = f->number,
+                                     .namespace = "n",
+                                     .name = name,
+                                     .is_head = is_head,
+                                     .on_event = on_event,
+                                     .on_lost = on_lost,
+                                     .ctx = s };
+    if (store_watch(f->store, &s->watch, from, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void turn(struct fixture *f)
+{
+    for (int i = 0; i < 4; i++)
+        ev_loop_turn(f->loop);
+}
+
+static void test_watches_hear_what_is_on_disk_and_those_of_the_head_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct seen all = { 0 }, one = { 0 }, head = { 0 };
+    uint64_t version;
+
+    watch(f, &all, "", false, 0);
+    watch(f, &one, "b", false, 0);
+    watch(f, &head, "", true, 0);
+    (void)put(f, STORE_CREATE, "a", 1);
+    (void)put(f, STORE_CREATE, "b", 1);
+    (void)put(f, STORE_UPDATE, "a", 2);
+    version = put(f, STORE_DELETE, "b", 1);
+    assert_string_equal(head.text, ""); /* never inside the call */
+    ev_loop_turn(f->loop);
+    assert_string_equal(head.text, "+a1 +b1 ~a2 -b1 ");
+    assert_int_equal(wait_for(f, version), ERR_NONE);
+    turn(f);
+    assert_string_equal(all.text, "+a1 +b1 ~a2 -b1 ");
+    assert_string_equal(one.text, "+b1 -b1 ");
+    store_watch_stop(&all.watch);
+    store_watch_stop(&one.watch);
+    store_watch_stop(&head.watch);
+}
+
+static void test_a_watch_goes_on_where_it_was_also_after_a_restart(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first = put(f, STORE_CREATE, "a", 1);
+    struct seen later = { 0 };
+
+    (void)put(f, STORE_UPDATE, "a", 2);
+    (void)put(f, STORE_DELETE, "a", 2);
+    close_store(f);
+    open_store(f);
+    watch(f, &later, "", false, first);
+    turn(f);
+    assert_string_equal(later.text, "~a2 -a2 ");
+    store_watch_stop(&later.watch);
+}
+
+static void test_a_full_watch_waits_and_one_that_is_too_slow_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct seen slow = { .room = 1 };
+    uint64_t version = 0;
+    struct err e;
+
+    watch(f, &slow, "", false, 0);
+    (void)put(f, STORE_CREATE, "a", 0);
+    (void)wait_for(f, put(f, STORE_UPDATE, "a", 1));
+    turn(f);
+    assert_string_equal(slow.text, "+a0 ");
+    slow.room = 1;
+    store_watch_resume(&slow.watch);
+    turn(f);
+    assert_string_equal(slow.text, "+a0 ~a1 ");
+    for (int i = 0; i < STORE_HISTORY_MAX + 3 * STORE_HISTORY_SLACK; i++) {
+        version = put(f, STORE_UPDATE, "a", i);
+        if (i % 500 == 0)
+            (void)wait_for(f, version);
+    }
+    (void)wait_for(f, version);
+    while (!slow.is_lost) { /* compaction goes on in the background */
+        store_watch_resume(&slow.watch);
+        turn(f);
+    }
+    assert_int_equal(store_watch(f->store, &slow.watch, 1, &e), -1);
+    assert_int_equal(e.code, ERR_GONE);
+    close_store(f);
+    open_store(f);
+    assert_int_equal(store_watch(f->store, &slow.watch, 1, &e), -1);
+    assert_int_equal(e.code, ERR_GONE);
+    assert_int_equal(store_watch(f->store, &slow.watch, version, &e), 0);
+    store_watch_stop(&slow.watch);
+}
+
+static void test_two_processes_cannot_have_one_directory(void **state)
+{
+    struct fixture *f = *state;
+    struct store *second = NULL;
+    struct err e;
+
+    assert_int_equal(store_open(f->loop, &(struct store_config){ .dir = f->dir }, &second, &e), -1);
+    assert_int_equal(e.code, ERR_BUSY);
+}
+
+static void overwrite(struct fixture *f, const char *name, off_t at, const char *bytes)
+{
+    char path[128];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/%s", f->dir, name);
+    fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, strlen(bytes), at), (ssize_t)strlen(bytes));
+    (void)close(fd);
+}
+
+static void test_a_damaged_file_is_refused_with_what_to_do(void **state)
+{
+    struct fixture *f = *state;
+    struct store *st = NULL;
+    struct err e;
+
+    (void)wait_for(f, put(f, STORE_CREATE, "a", 1));
+    close_store(f);
+    overwrite(f, "store.db", 0, "this is no database");
+    assert_int_equal(ev_loop_new(&f->loop, &e), 0);
+    assert_int_equal(store_open(f->loop, &(struct store_config){ .dir = f->dir }, &st, &e), -1);
+    assert_int_equal(e.code, ERR_INVALID);
+    assert_non_null(strstr(e.hint, "backup"));
+    ev_loop_free(f->loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_head_is_ahead_of_the_disk, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_was_committed_is_there_after_a_restart, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_write_is_judged_against_the_head, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_watches_hear_what_is_on_disk_and_those_of_the_head_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_watch_goes_on_where_it_was_also_after_a_restart,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_full_watch_waits_and_one_that_is_too_slow_is_lost,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_processes_cannot_have_one_directory, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_damaged_file_is_refused_with_what_to_do, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
