@@ -3,7 +3,7 @@
 #include "runtime/files/file_glob.h"
 #include "runtime/files/file_grep.h"
 #include "runtime/files/file_pattern.h"
-#include "runtime/files/scratch.h"
+#include "base/scratch.h"
 #include "base/time.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "runtime/files/file_list.h"
 #include "runtime/files/file_read.h"
-#include "runtime/files/scratch.h"
+#include "base/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 #include "runtime/files/file_remove.h"
-#include "runtime/files/scratch.h"
+#include "base/scratch.h"
 
 #include <dirent.h>
 #include <errno.h>

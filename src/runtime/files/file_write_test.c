@@ -1,5 +1,5 @@
 #include "runtime/files/file_write.h"
-#include "runtime/files/scratch.h"
+#include "base/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

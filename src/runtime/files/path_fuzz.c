@@ -3,7 +3,7 @@
  * compared with realpath(3) where that has one, and with a resolver on plain texts for what does not exist. */
 #include "runtime/files/path.h"
 #include "runtime/files/path_walk.h"
-#include "runtime/files/scratch.h"
+#include "base/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

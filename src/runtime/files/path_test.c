@@ -1,6 +1,6 @@
 #include "runtime/files/path.h"
 #include "runtime/files/path_walk.h"
-#include "runtime/files/scratch.h"
+#include "base/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* scratch: a directory for one test, gone afterwards. Only for tests and fuzzers; aborts when it cannot. */
-#ifndef SILICA_RUNTIME_SCRATCH_H
-#define SILICA_RUNTIME_SCRATCH_H
+#ifndef SILICA_BASE_SCRATCH_H
+#define SILICA_BASE_SCRATCH_H
 
 #include "base/buf.h"
 

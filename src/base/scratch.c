@@ -1,4 +1,4 @@
-#include "runtime/files/scratch.h"
+#include "base/scratch.h"
 #include "base/fd.h"
 
 #include <dirent.h>
