@@ -70,6 +70,8 @@ static int open_destination(struct unpack *u, const struct unpack_spec *spec, st
     u->levels[0].fd = open(spec->destination, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (u->levels[0].fd >= 0)
         return 0;
+    if (!u->has_top) /* several things cannot have one name */
+        return err_sys(e, "cannot write to '%s'", spec->destination);
     return open_parent(u, spec->destination, errno, e);
 }
 
@@ -112,11 +114,6 @@ static int add_component(struct buf *path, struct span name, struct err *e)
 /* Is the first component the one that was asked for? "." was: then all are. */
 static int judge_top(struct unpack *u, const char *path, struct span first, struct err *e)
 {
-    if (!u->has_top && u->as.n) { /* one top can have another name, several cannot */
-        u->has_top = true;
-        if (buf_add(&u->top, first, e) < 0)
-            return -1;
-    }
     if (!u->has_top || span_is(buf_span(&u->top), ".") || span_eq(first, buf_span(&u->top)))
         return 0;
     return refuse(path, "was not asked for", e);

@@ -21,7 +21,8 @@ struct unpack_spec {
     /* Where to. A directory that exists takes the archive's entries by their names; any other path becomes the name of
      * the archive's one top entry, in a directory that exists. A slash behind it: only a directory may. */
     const char *destination;
-    /* The only name that the archive's top entry may have, "." for the content of a directory; NULL: any, and several. */
+    /* The only name that the archive's top entry may have, "." for the content of a directory; NULL: any, and several,
+     * and the destination must be a directory. */
     struct span top;
     /* Ceilings; then ERR_LIMIT, and what was copied so far stays. */
     uint64_t max_bytes, max_entries;

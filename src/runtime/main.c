@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "net/listen.h"
+#include "runtime/copy.h"
 #include "runtime/exec/exec.h"
 #include "runtime/init.h"
 #include "runtime/limits.h"
@@ -284,10 +285,12 @@ int main(int argc, char **argv)
 {
     static struct runtime rt; /* options keep texts that live as long as the process */
     struct err e;
-    int rest;
+    int rest, code;
 
     if (fd_fill_stdio(&e) < 0)
         return 1; /* nobody to tell */
+    if (copy_main(argc, argv, &code))
+        return code;
     if (runtime_options_read(&rt.opt, argc, argv, &rest, &e) < 0)
         return usage_error(&e);
     if (rt.opt.is_help)

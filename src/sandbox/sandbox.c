@@ -56,6 +56,11 @@ int sandbox_open(struct ev_loop *loop, int control_fd, struct sandbox **ret, str
     return 0;
 }
 
+struct ev_loop *sandbox_loop(const struct sandbox *s)
+{
+    return s->loop;
+}
+
 void sandbox_close(struct sandbox *s)
 {
     if (!s)

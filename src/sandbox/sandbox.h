@@ -49,6 +49,7 @@ extern const char *const sandbox_runtime_args[];
 
 /* Takes control_fd, a connected stream to PID 1; also on failure. */
 int sandbox_open(struct ev_loop *loop, int control_fd, struct sandbox **ret, struct err *e);
+struct ev_loop *sandbox_loop(const struct sandbox *s);
 /* In a later turn, after on_exit of the commands still under way. Tolerates NULL. */
 void sandbox_close(struct sandbox *s);
 

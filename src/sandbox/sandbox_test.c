@@ -5,13 +5,12 @@
 #include "ev/timer.h"
 #include "sandbox/limits.h"
 #include "sandbox/rpc.h"
+#include "sandbox/testruntime.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -128,36 +127,13 @@ static void done(struct run *r)
 
 /* ---- a runtime of our own ---- */
 
-static int start_runtime(void)
-{
-    int pair[2];
-
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    pid1 = fork();
-    assert_true(pid1 >= 0);
-    if (pid1 == 0) {
-        const char *argv[32] = { SILICA_RUNTIME, "--control-fd", "3" };
-        size_t n = 3;
-
-        for (size_t i = 0; sandbox_runtime_args[i]; i++)
-            argv[n++] = sandbox_runtime_args[i];
-        if (dup2(pair[1], 3) < 0 || fcntl(3, F_SETFD, 0) < 0)
-            _exit(99);
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        (void)execv(SILICA_RUNTIME, (char **)(uintptr_t)argv);
-        _exit(98);
-    }
-    (void)close(pair[1]);
-    return pair[0];
-}
-
 static int setup(void **state)
 {
     struct err e;
 
     (void)state;
     assert_int_equal(ev_loop_new(&loop, &e), 0);
-    assert_int_equal(sandbox_open(loop, start_runtime(), &box, &e), 0);
+    assert_int_equal(sandbox_open(loop, testruntime_start(&pid1), &box, &e), 0);
     return 0;
 }
 
