@@ -83,15 +83,16 @@ static void hint_clone(struct err *e)
         err_hint(e, "raise user.max_user_namespaces with sysctl");
 }
 
-/* The child has the namespaces from birth; the cgroup's it makes when it has been moved. */
+/* The child has the namespaces from birth, but for two that it makes: the network's, which takes as long as all others
+ * together, while its mounts are being made, and the cgroup's when it has been moved. */
 static int clone_inside(struct box *b, const struct inside *in, bool *ret_is_born_in_v2,
                         struct err *e)
 {
     OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
     int pidfd = -1;
     struct clone_args args = {
-        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-                 CLONE_NEWNET | CLONE_PIDFD,
+        .flags =
+            CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
         .pidfd = (uint64_t)(uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };

@@ -10,6 +10,7 @@
 #include <linux/close_range.h>
 #include <linux/openat2.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -51,12 +52,14 @@ static int wait_for(int gate_fd, char want, struct err *e)
     return word == want ? 0 : err_set(e, ERR_INTERNAL, "the gate opened with %d", word);
 }
 
-/* The id that owns the root we build: 0 of a range; without a range we are the only one there is. */
+/* The id that owns the root we build: 0 of a range; without a range we are the only one there is. The C library's calls
+ * would change the other thread too. */
 static int become_builder(const struct ids *ids, struct err *e)
 {
     if (ids->kind == IDS_ONE)
         return 0;
-    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
+        syscall(SYS_setresuid, 0, 0, 0) < 0)
         return err_sys(e, "cannot become the sandbox's first id");
     return 0;
 }
@@ -115,42 +118,93 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* What one of the two threads of setup works on. */
+struct root_job {
+    const struct inside *in;
+    struct mounts mounts;
+    struct err e;
+    bool is_done;
+};
+
+/* Who: the caller, in a new user namespace; what is changed here is this thread's alone, but for mounts and root. */
+static int build_root(struct root_job *job)
+{
+    const struct plan *plan = job->in->plan;
+
+    /* Why now: until the parent has written the maps, nothing can be made. */
+    if (wait_for(job->in->gate_fd, INSIDE_GO, &job->e) < 0)
+        return -1;
+    /* Still the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
+    if (mounts_hold(&job->mounts, plan, job->in->held_fds, &job->e) < 0)
+        return -1;
+    /* The id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
+    if (become_builder(&plan->ids, &job->e) < 0 || mounts_build(&job->mounts, &job->e) < 0)
+        return -1;
+    return mounts_enter(&job->mounts, &job->e);
+}
+
+static void *run_root_job(void *ctx)
+{
+    struct root_job *job = ctx;
+
+    job->is_done = build_root(job) == 0;
+    return NULL;
+}
+
+/* Who: the caller, with every capability over the new namespaces and none over the host's. */
+static int make_network(const struct plan *plan, struct err *e)
+{
+    if (unshare(CLONE_NEWNET) < 0)
+        return err_sys(e, "cannot make a network namespace");
+    if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
+        return err_sys(e, "cannot set the host name");
+    return bring_up_loopback(e);
+}
+
+/* The root and the network have nothing to do with each other and take about as long: with a second processor they are
+ * made at the same time. The other thread has ended before anything is given up. */
+static int make_root_and_network(const struct inside *in, struct err *e)
+{
+    static struct root_job job; /* of this process alone */
+    pthread_t thread;
+    bool has_thread;
+    int made;
+
+    job.in = in;
+    has_thread = pthread_create(&thread, NULL, run_root_job, &job) == 0;
+    made = make_network(in->plan, e);
+    if (has_thread)
+        (void)pthread_join(thread, NULL);
+    else
+        (void)run_root_job(&job);
+    if (made == 0 && !job.is_done)
+        *e = job.e;
+    return made < 0 || !job.is_done ? -1 : 0;
+}
+
 static int setup(struct inside *in, struct err *e)
 {
     const struct plan *plan = in->plan;
-    static struct mounts mounts; /* of this process alone */
 
     /* Who: the caller, in a new user namespace that maps nothing yet. What we hold: every capability over our new
-     * namespaces, none over the host's. Why now: until the parent has written the maps, nothing can be made. */
+     * namespaces, none over the host's. */
     for (size_t i = 0; i < LEN(in->parents_fds); i++)
         own_fd_close(&in->parents_fds[i]);
-    if (die_with_parent(in->gate_fd, e) < 0 || wait_for(in->gate_fd, INSIDE_GO, e) < 0)
+    if (die_with_parent(in->gate_fd, e) < 0)
         return -1;
     reset_signals();
     umask(0);
     if (setsid() < 0 && errno != EPERM)
         return err_sys(e, "cannot leave the caller's session");
-    /* The cgroup namespace begins where we stand: the parent has moved us by now. */
+    if (make_root_and_network(in, e) < 0)
+        return -1;
+
+    /* Who: still the caller, in the new root; the host's files are gone but for what was bound. The cgroup namespace
+     * begins where we stand: the parent moved us before it let the root be built. */
     if (unshare(CLONE_NEWCGROUP) < 0)
         return err_sys(e, "cannot make a cgroup namespace");
-
-    /* Who: still the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
-    if (mounts_hold(&mounts, plan, in->held_fds, e) < 0)
-        return -1;
-
-    /* Who: the id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
-    if (become_builder(&plan->ids, e) < 0 || mounts_build(&mounts, e) < 0)
-        return -1;
-    if (mounts_enter(&mounts, e) < 0)
-        return -1;
-
-    /* Who: the same, in the new root; the host's files are gone but for what was bound. What we hold: the capabilities
-     * that names and interfaces need, for the last time. */
-    if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
-        return err_sys(e, "cannot set the host name");
-    if (bring_up_loopback(e) < 0 || order_descriptors(in, e) < 0)
-        return -1;
-    if (enter_directory(plan->cwd, e) < 0)
+    if (become_builder(&plan->ids, e) < 0 || order_descriptors(in, e) < 0 ||
+        enter_directory(plan->cwd, e) < 0)
         return -1;
 
     /* Who: about to be the user. Why in this order: the bounding set wants CAP_SETPCAP, Landlock wants no_new_privs, the

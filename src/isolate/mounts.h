@@ -1,7 +1,7 @@
 /* mounts: walks the rows of a plan in the child, and makes what they build the root.
  *
  * Owns:     the descriptors of trees it took hold of, until they stand in their place.
- * Used by:  inside.c only: in a process of its own user and mount namespaces, with one thread and no way back.
+ * Used by:  inside.c only: in a process of its own user and mount namespaces, by one thread, with no way back.
  *           Every step has a descriptor of the new root to start from; paths are resolved below it, whatever links
  *           a caller's tree may hold.
  */
