@@ -231,6 +231,7 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
         .cwd = o->cwd,
         .is_read_only = o->is_read_only,
         .limits = { .memory_bytes = o->memory_bytes, .pids = o->pids },
+        .is_brief = true,
         .runtime = payload_bytes(),
         .runtime_args = sandbox_runtime_args,
     };

@@ -230,12 +230,21 @@ static int launch(struct box *b, const struct plan *plan, struct inside *in,
     return 0;
 }
 
+static bool wants_group(const struct box_spec *spec)
+{
+    const struct box_limits *l = &spec->limits;
+
+    return !spec->is_brief || l->memory_bytes || l->pids || l->cpu_milli;
+}
+
 /* Processes the kernel also counts for each user namespace; the other limits want cgroups. */
 static int apply_limits(struct box *b, struct plan *plan, const struct box_spec *spec,
                         struct err *e)
 {
     struct err why;
 
+    if (!wants_group(spec))
+        return 0;
     cgroup_make(&b->cgroup, b->name, &spec->limits, &b->unenforced, &why);
     if (!cgroup_limits_pids(&b->cgroup))
         plan->nproc = spec->limits.pids;

@@ -55,6 +55,9 @@ struct box_spec {
     uint64_t root_bytes; /* size of the writable root; 0: 1 GiB. It is memory */
     bool is_read_only;   /* the root cannot be written; /tmp and the home still can */
     struct box_limits limits;
+    /* Nobody will pause or count it: it has a cgroup only if a limit needs one. Making and removing one takes a tenth of
+     * the time of a short command. */
+    bool is_brief;
     bool is_best_effort; /* a limit that cannot be enforced is a warning, not an error */
     const char *const
         *runtime_args; /* NULL-terminated options for PID 1 besides --control-fd; may be NULL */
