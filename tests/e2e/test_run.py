@@ -119,6 +119,17 @@ def test_the_deadline_ends_all_of_it(who):
     assert carrying(mark) == []
 
 
+def test_what_runs_in_the_background_is_not_waited_for(who):
+    """The command's end is the end: its own output is whole, and a process that holds the pipe does not count."""
+    mark = f"MARK={uuid.uuid4()}"
+    done = who.run("-e", mark, "--", "sh", "-c", "sleep 4711 & echo said; exit 3", timeout=30)
+    assert (done.returncode, done.stdout) == (3, b"said\n")
+    assert carrying(mark) == []
+    flood = who.run("sh", "-c", "yes & head -c 200000 /dev/zero", timeout=30)
+    assert flood.returncode == 0
+    assert flood.stdout.count(b"\0") == 200000
+
+
 # ---- what goes in and out ----
 
 

@@ -133,7 +133,9 @@ void exec_start_drain(struct exec *x)
     if (x->is_killed)
         ev_timer_start(x->pool->loop, &x->timer, EXEC_KILL_DRAIN_MS, on_kill_drained, x);
     else if (exec_out_is_open(x) && x->drain_ms != EXEC_FOREVER)
-        ev_timer_start(x->pool->loop, &x->timer, x->drain_ms, on_drained, x);
+        ev_timer_start(x->pool->loop, &x->timer,
+                       x->drain_ms == EXEC_SO_FAR ? EXEC_KILL_DRAIN_MS : x->drain_ms, on_drained,
+                       x);
 }
 
 static void on_child(void *ctx)
@@ -147,8 +149,11 @@ static void on_child(void *ctx)
     x->result.ran_ms = ev_now_ms(x->pool->loop) - x->started_ms;
     ev_timer_stop(x->pool->loop, &x->timer);
     exec_in_close(x);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
+        if (x->drain_ms == EXEC_SO_FAR && x->mode != EXEC_PTY)
+            exec_out_limit(x, i);
         exec_out_read(x, i);
+    }
     exec_out_open(
         x); /* what is still open is held by a background process, or has more than we read */
     exec_start_drain(x);

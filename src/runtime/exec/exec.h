@@ -24,6 +24,7 @@ struct exec_pool;
 
 /* clang-format off */
 #define EXEC_FOREVER         UINT64_MAX        /* for drain_ms: until the pipes close or the deadline passes */
+#define EXEC_SO_FAR          0                 /* for drain_ms: what is in the pipes when the command ends is its output */
 #define EXEC_RUNNING_MAX     1024              /* commands at once when the pool is not told */
 #define EXEC_QUEUE_MAX       16384             /* commands waiting for their turn; then ERR_BUSY */
 #define EXEC_STDIN_MAX_BYTES (8 * 1024 * 1024) /* queued input of one command: two of gRPC's largest messages */
@@ -55,7 +56,7 @@ struct exec_spec {
     const char *cwd;      /* as text; NULL: ours */
     int cwd_fd;           /* wins over cwd; duplicated. 0 and -1: none */
     uint64_t deadline_ms; /* 0: none. Counts from the spawn, not from exec_start */
-    /* How long after the exit a pipe may stay open, held by a background process. */
+    /* How long after the exit a pipe may stay open, held by a background process. A terminal is hung up by the exit. */
     uint64_t drain_ms;
     size_t out_max, err_max; /* ceilings of captured output */
     size_t both_max;         /* and of the two together; 0: no such ceiling */

@@ -1,5 +1,7 @@
 #include "runtime/exec/exec_rig.h"
 
+#include "base/str.h"
+
 static void test_a_deadline_ends_the_whole_tree(void **state)
 {
     static const char *const scripts[] = {
@@ -49,6 +51,35 @@ static void test_a_background_process_is_waited_for_so_long(void **state)
     assert_string_equal(buf_cstr(&run.r.out), "hi\n");
     done(&run);
     assert_no_child(); /* it was left alone and ended by itself */
+}
+
+/* The command's own output is there, whole and first; a flood behind it has no end, and is not waited for. */
+static void test_a_background_process_is_not_waited_for(void **state)
+{
+    static const char *const scripts[] = {
+        "sleep 60 & echo $! >&2; head -c 60000 /dev/zero | tr '\\0' x; exit 5",
+        "(sleep 0.1; exec yes) & echo $! >&2; head -c 60000 /dev/zero | tr '\\0' x; sleep 0.3; exit 5",
+    };
+
+    (void)state;
+    EACH(script, scripts) {
+        struct exec_spec s = spec_of(EXEC_STREAM, SH(*script));
+        struct run run = { 0 };
+        uint64_t left;
+
+        s.drain_ms = EXEC_SO_FAR;
+        s.chunk_max = 100; /* many turns for what is there */
+        begin(&run, &s);
+        turn_loop();
+        assert_int_equal(run.r.code, 5);
+        assert_true(run.seen[0].n >= 60000);
+        assert_int_equal(strspn(buf_cstr(&run.seen[0]), "x"), 60000);
+        assert_true(
+            str_u64(span_slice(buf_span(&run.seen[1]), 0, run.seen[1].n - 1), INT32_MAX, &left));
+        (void)kill((pid_t)left, SIGKILL); /* the flood has ended by itself: nobody reads it */
+        assert_no_child();
+        done(&run);
+    }
 }
 
 static void test_signals_and_cancel(void **state)
@@ -194,6 +225,7 @@ int main(void)
     const struct CMUnitTest all[] = {
         cmocka_unit_test(test_a_deadline_ends_the_whole_tree),
         cmocka_unit_test(test_a_background_process_is_waited_for_so_long),
+        cmocka_unit_test(test_a_background_process_is_not_waited_for),
         cmocka_unit_test(test_signals_and_cancel),
         cmocka_unit_test(test_a_detached_command_goes_on),
         cmocka_unit_test(test_more_than_fit_wait_in_order),

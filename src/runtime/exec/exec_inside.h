@@ -29,6 +29,8 @@ struct exec_out {
     struct buf kept;
     uint64_t total;
     bool is_cut;
+    bool has_last; /* the command has ended: nothing is read behind the next last_bytes */
+    uint64_t last_bytes;
 };
 
 /* One exec_write. */
@@ -121,8 +123,10 @@ void exec_launch_run(void *ctx); /* ctx: the exec; on a spawn thread */
 void exec_launch_done(struct exec_launch *l);
 
 /* exec_io.c */
-void exec_out_open(struct exec *x);               /* begins polling; again is harmless */
-void exec_out_read(struct exec *x, size_t which); /* what is there now, within reason */
+void exec_out_open(struct exec *x); /* begins polling; again is harmless */
+void exec_out_read(struct exec *x, size_t which);
+/* Nothing is read behind what is in the pipe now. */
+void exec_out_limit(struct exec *x, size_t which); /* what is there now, within reason */
 void exec_out_close(struct exec *x, size_t which);
 bool exec_out_is_open(const struct exec *x);
 void exec_in_begin(struct exec *x); /* the process is there: send what was queued before */

@@ -4,6 +4,7 @@
 #include "ev/limits.h"
 
 #include <errno.h>
+#include <sys/ioctl.h>
 
 /* Then the others have their turn: a command that floods us is one of many */
 #define READS_PER_TURN 16
@@ -67,8 +68,24 @@ void exec_out_read(struct exec *x, size_t which)
             exec_out_close(x, which);
             return;
         }
+        o->last_bytes -= MIN((uint64_t)n, o->last_bytes);
         take(x, which, span_of(scratch, (size_t)n)); /* may pause, cancel, detach, close stdin */
+        if (o->has_last && !o->last_bytes)
+            exec_out_close(x, which);
     }
+}
+
+void exec_out_limit(struct exec *x, size_t which)
+{
+    struct exec_out *o = &x->out[which];
+    int n = 0;
+
+    if (o->fd < 0 || ioctl(o->fd, FIONREAD, &n) < 0)
+        return;
+    o->has_last = true;
+    o->last_bytes = (uint64_t)n;
+    if (n == 0)
+        exec_out_close(x, which);
 }
 
 static void on_out(struct exec *x, size_t which)

@@ -98,6 +98,12 @@ static int exit_code_for(const struct runtime *rt, const struct exec_result *r)
     return command_exit_code(r);
 }
 
+/* The owner of the sandbox goes on when the command has ended, whatever it left in the background. */
+static uint64_t drain_for(const struct runtime *rt)
+{
+    return rt->opt.control_fd != UINT64_MAX ? EXEC_SO_FAR : SANDBOXD_START_DRAIN_MS;
+}
+
 static void on_ended(void *ctx, struct exec_result *r)
 {
     Process__V1__StartResponse event = PROCESS__V1__START_RESPONSE__INIT;
@@ -130,7 +136,7 @@ static void run(void *ctx)
     const Process__V1__PTY *pty = s->request->pty;
     struct exec_spec spec = {
         .mode = pty ? EXEC_PTY : EXEC_STREAM,
-        .drain_ms = SANDBOXD_START_DRAIN_MS,
+        .drain_ms = drain_for(s->rt),
         .chunk_max = s->rt->opt.chunk_size,
         .cols = pty ? (uint16_t)pty->cols : 0,
         .rows = pty ? (uint16_t)pty->rows : 0,
