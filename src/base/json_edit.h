@@ -106,6 +106,9 @@ bool json_node_is_deeper(struct json_node *node, unsigned max);
 /* Keeps the last of the members that share a name, in the whole tree. Returns how many went. */
 size_t json_node_dedupe(struct json_node *node);
 
+/* Takes members that are null away, at every depth; elements that are null stay. */
+void json_node_prune(struct json_node *node);
+
 /* Appends the compact form. ERR_LIMIT: the buf's ceiling, deeper than JSON_DEPTH_MAX, or the edit is
  * full; out is then as it was. */
 int json_node_write(struct json_node *node, struct buf *out, struct err *e);

@@ -202,6 +202,21 @@ static void test_a_copy_is_apart(void **state)
     assert_writes(twin, "{\"a\":{\"b\":[\"x\"]},\"c\":1,\"t\":true,\"n\":null}");
 }
 
+static void test_prune(void **state)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    struct json_node *root = must_parse(
+        ed, "{\"a\":null,\"b\":[null,{\"c\":null,\"d\":1}],\"e\":{\"f\":{\"g\":null}},\"h\":[1]}");
+
+    json_node_prune(NULL);
+    json_node_prune(root);
+    assert_writes(root, "{\"b\":[null,{\"d\":1}],\"e\":{\"f\":{}},\"h\":[1]}");
+    assert_non_null(json_node_view(json_node_get(root, "h")));
+    json_node_set(json_node_get(root, "e"), "z", json_edit_null(ed));
+    json_node_prune(root);
+    assert_writes(root, "{\"b\":[null,{\"d\":1}],\"e\":{\"f\":{}},\"h\":[1]}");
+}
+
 static void test_freeze(void **state)
 {
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
@@ -295,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_a_copy_is_apart),
+        cmocka_unit_test(test_prune),
         cmocka_unit_test(test_freeze),
         cmocka_unit_test(test_memory_has_a_ceiling),
         cmocka_unit_test(test_depth_has_a_ceiling),

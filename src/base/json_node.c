@@ -259,6 +259,41 @@ size_t json_node_dedupe(struct json_node *node)
     return node ? dedupe(node, 1) : 0;
 }
 
+static bool has_null(const struct json *v)
+{
+    for (size_t i = 0; i < json_skip(v); i++)
+        if (v[i].type == JSON_NULL)
+            return true;
+    return false;
+}
+
+static void prune(struct json_node *node, unsigned depth)
+{
+    if (node->v.type < JSON_ARRAY || (node->view && !has_null(node->view)) ||
+        depth > JSON_DEPTH_MAX || !json_node_open(node))
+        return;
+    for (uint32_t i = 0; i < node->v.n; i++) {
+        struct json_item *item = &node->items[i];
+        struct json_node *child;
+
+        if (node->v.type == JSON_OBJECT && !item->name)
+            continue;
+        if (!item->is_node && !has_null(item->u.view))
+            continue;
+        child = json_node_of(node->ed, item);
+        if (node->v.type == JSON_OBJECT && child->v.type == JSON_NULL)
+            item->name = NULL, node->holes++;
+        else
+            prune(child, depth + 1);
+    }
+}
+
+void json_node_prune(struct json_node *node)
+{
+    if (node)
+        prune(node, 1);
+}
+
 static int write_node(struct json_node *node, struct buf *out, unsigned depth, struct err *e);
 
 static int write_item(struct json_item *item, struct buf *out, unsigned depth, struct err *e)
