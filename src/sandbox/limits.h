@@ -12,6 +12,7 @@
 #define SANDBOX_HEAD_MAX_BYTES     (16 * 1024)   /* of an answer: a status and a short text */
 #define SANDBOX_CALLS_MAX          256           /* not answered yet; then ERR_BUSY: signals and resizes are few */
 #define SANDBOX_SAID_MAX_BYTES     2048          /* kept of what a copy inside says on standard error: its first lines count */
+#define SANDBOX_LOG_ENTRY_MAX_BYTES (64 * 1024) /* of a log file: the keeper cuts at 16 KiB */
 #define SANDBOX_START_MS           30000         /* from Start to its first event; the machine may be busy */
 /* clang-format on */
 
