@@ -16,7 +16,7 @@
 
 struct command {
     const char *name;
-    const char *summary;
+    const char *summary;               /* NULL: not for people, and not listed */
     const struct opt_program *program; /* its options, for --help and the manual; NULL: none */
     /* argv[0] is the command's name. Returns the exit code. */
     int (*run)(int argc, char **argv);
@@ -24,6 +24,12 @@ struct command {
 
 extern const struct opt_program run_program;
 int run_command(int argc, char **argv);
+extern const struct opt_program ps_program;
+int ps_command(int argc, char **argv);
+extern const struct opt_program rm_program;
+int rm_command(int argc, char **argv);
+extern const struct opt_program keeper_program;
+int keeper_command(int argc, char **argv);
 extern const struct opt_program doctor_program;
 int doctor_command(int argc, char **argv);
 

@@ -20,6 +20,9 @@ static int help_command(int argc, char **argv);
 
 static const struct command commands[] = {
     { "run", "run a command in a new sandbox", &run_program, run_command },
+    { "ps", "list long-lived sandboxes", &ps_program, ps_command },
+    { "rm", "remove sandboxes", &rm_program, rm_command },
+    { "keeper", NULL, &keeper_program, keeper_command },
     { "doctor", "say which protections sandboxes have on this host", &doctor_program,
       doctor_command },
     { "help", "explain a command", NULL, help_command },
@@ -67,7 +70,8 @@ static int overview(void)
     printf("silica run -- python3 -c 'print(6 * 7)'     a sandbox of its own, gone when it ends\n\n"
            "Usage: silica COMMAND [options]\n\nCommands:\n");
     EACH(c, commands) {
-        printf("  %-12s%s\n", c->name, c->summary);
+        if (c->summary)
+            printf("  %-12s%s\n", c->name, c->summary);
     }
     printf("\n`silica COMMAND --help` explains one. No root, Docker or daemon is needed.\n");
     return fflush(stdout) == 0 ? 0 : EXIT_FAILED;

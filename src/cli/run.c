@@ -1,12 +1,12 @@
-/* silica run: a command in a new sandbox, which ends with it. */
+/* silica run: a command in a new sandbox, which ends with it, or is handed to the keeper (kept.c). */
 #include "cli/command.h"
 
-#include "base/fd.h"
-#include "base/json.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "cli/kept.h"
 #include "cli/payload.h"
-#include "cli/session.h"
+#include "cli/report.h"
+#include "isolate/dir.h"
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 
 struct run_options {
     struct opt_list binds, env, host_paths;
-    const char *cwd, *user, *cpus, *limits, *output;
+    const char *cwd, *user, *cpus, *limits, *output, *name, *data;
     uint64_t memory_bytes, pids, timeout_ms;
-    bool is_read_only, is_interactive, has_tty, is_help;
+    bool is_read_only, is_interactive, has_tty, is_kept, is_detached, is_help;
 };
 
 #define AT(field) offsetof(struct run_options, field)
@@ -41,6 +41,10 @@ static const struct opt opts[] = {
     { "--pids", NULL, OPT_U64, AT(pids), NULL, 1, 4194304, "N", "processes and threads at once" },
     { "--limits", NULL, OPT_STR, AT(limits), "strict", 0, 0, "MODE", "when a limit cannot be enforced here: strict fails, best-effort runs without" },
     { "--timeout", NULL, OPT_MS, AT(timeout_ms), NULL, 1, 0, "TIME", "kill everything inside after this long, and return 124" },
+    { "--detach", NULL, OPT_BOOL, AT(is_detached), NULL, 0, 0, NULL, "run it in the background, print the sandbox's name; it goes when the command ends", "Long life", 'd' },
+    { "--keep", NULL, OPT_BOOL, AT(is_kept), NULL, 0, 0, NULL, "the sandbox stays when the command has ended, until `silica rm`" },
+    { "--name", NULL, OPT_STR, AT(name), NULL, 0, 0, "NAME", "what the sandbox is called; default: a new name" },
+    { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept; default: ~/.local/state/silica, root: /var/lib/silica" },
     { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
 };
 /* clang-format on */
@@ -50,14 +54,16 @@ const struct opt_program run_program = {
     .usage = "[options] [IMAGE] -- COMMAND [ARGUMENTS]",
     .example = "silica run -- python3 -c 'print(6 * 7)'\n"
                "silica run -v \"$PWD\":/work -w /work --timeout 1m -- make test\n"
-               "silica run -t -- bash",
+               "silica run -t -- bash\n"
+               "silica run -d --name web -- python3 -m http.server",
     .opts = opts,
     .opt_count = LEN(opts),
     .epilog =
         "IMAGE is 'host', the default: this machine's /usr, read-only, in a root of its own. There is no\n"
         "network inside but loopback. The exit code is the command's, 128+N when signal N killed it; 127 when it\n"
         "was not found, 126 when it cannot be run, 125 when the sandbox failed, 124 after --timeout, 2 for\n"
-        "a wrong command line. INT, TERM, HUP, QUIT, USR1 and USR2 are forwarded. Nothing stays behind.",
+        "a wrong command line. INT, TERM, HUP, QUIT, USR1 and USR2 are forwarded. Nothing stays behind, but what\n"
+        "-d and --keep are for: see `silica ps`, `silica rm`.",
 };
 
 /* What a box_spec points to. */
@@ -222,8 +228,10 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
         return err_set(e, ERR_USAGE, "--workdir: '%s' is not an absolute path", o->cwd);
     (void)snprintf(p->name, sizeof p->name, "run-%x-%llx", (unsigned)getpid(),
                    (unsigned long long)time_mono_us() & 0xffffff);
+    if (o->name && dir_check_name(o->name, e) < 0)
+        return err_wrap(e, "--name");
     *spec = (struct box_spec){
-        .name = p->name,
+        .name = o->name ? o->name : p->name,
         .binds = p->binds,
         .bind_count = o->binds.n,
         .host_paths = p->host_paths,
@@ -270,53 +278,35 @@ static int read_command(int argc, char **argv, int rest, char ***ret_command, st
     return 0;
 }
 
-static void say_json(const struct session_result *r, uint64_t start_ms, const char *unenforced)
+static int kill_box(void *ctx, struct err *e)
 {
-    OWN(buf_done) struct buf line = BUF_INIT(8192);
-    struct json_out o;
-    struct err e;
-
-    json_out_init(&o, &line, 0);
-    json_out_object_begin(&o);
-    json_out_key(&o, "exit_code"), json_out_u64(&o, (uint64_t)r->exit_code);
-    json_out_key(&o, "timed_out"), json_out_bool(&o, r->is_timed_out);
-    json_out_key(&o, "start_ms"), json_out_u64(&o, start_ms);
-    json_out_key(&o, "ran_ms"), json_out_u64(&o, r->ran_ms);
-    if (*unenforced)
-        json_out_key(&o, "unenforced"), json_out_cstr(&o, unenforced);
-    if (r->has_error) {
-        json_out_key(&o, "error"), json_out_cstr(&o, r->e.msg);
-        json_out_key(&o, "code"), json_out_cstr(&o, err_map(r->e.code)->name);
-    }
-    json_out_object_end(&o);
-    if (json_out_end(&o, &e) == 0 && buf_addc(&line, '\n', &e) == 0)
-        (void)fd_write_all(2, buf_span(&line), &e);
+    return box_kill(ctx, NULL, e);
 }
 
-static int run(struct box_spec *spec, const struct session_spec *session, bool is_json)
+static int run(struct box_spec *spec, struct session_spec *session, bool is_json)
 {
-    struct session_result result = { .exit_code = EXIT_FAILED, .has_error = true };
-    uint64_t began_ms = time_mono_ms(), start_ms;
+    struct report report = { .result = { .exit_code = EXIT_FAILED, .has_error = true },
+                             .unenforced = "" };
+    uint64_t began_ms = time_mono_ms();
     OWN_MEM char *unenforced = NULL;
     struct box *box = NULL;
 
     session_block_signals();
-    if (box_start(spec, &box, &result.e) < 0) {
-        (void)err_wrap(&result.e, "cannot make the sandbox");
-        start_ms = time_mono_ms() - began_ms;
+    if (box_start(spec, &box, &report.result.e) < 0) {
+        (void)err_wrap(&report.result.e, "cannot make the sandbox");
+        report.start_ms = time_mono_ms() - began_ms;
     } else {
-        start_ms = time_mono_ms() - began_ms;
-        unenforced = own_strdup(box_unenforced(box));
-        if (*unenforced && !is_json)
-            fprintf(stderr, "silica: not limited, as this host cannot: %s\n", unenforced);
-        session_run(box, session, &result);
+        report.start_ms = time_mono_ms() - began_ms;
+        report.unenforced = unenforced = own_strdup(box_unenforced(box));
+        report_unenforced(&report, is_json);
+        session->control_fd = box_take_control(box);
+        session->kill = kill_box;
+        session->ctx = box;
+        session_run(session, &report.result);
     }
     box_free(box);
-    if (is_json)
-        say_json(&result, start_ms, unenforced ? unenforced : "");
-    else if (result.has_error)
-        (void)command_fail(&result.e, 0);
-    return result.exit_code;
+    report_say(&report, is_json);
+    return report.result.exit_code;
 }
 
 int run_command(int argc, char **argv)
@@ -325,7 +315,7 @@ int run_command(int argc, char **argv)
     struct run_options o = { 0 };
     struct session_spec session = { 0 };
     struct box_spec spec;
-    bool is_json;
+    bool is_json = false;
     char **command;
     struct err e;
     int rest;
@@ -338,9 +328,20 @@ int run_command(int argc, char **argv)
         read_choice("--output", o.output, "text", "json", &is_json, &e) < 0 ||
         read_spec(&plan, &o, &spec, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
+    if (o.has_tty && o.is_detached) {
+        (void)err_set(&e, ERR_USAGE, "--tty: there is no terminal in the background");
+        return command_fail(&e, EXIT_USAGE);
+    }
     session = (struct session_spec){ .argv = command,
                                      .cwd = o.cwd ? o.cwd : BOX_HOME,
                                      .has_tty = o.has_tty,
                                      .timeout_ms = o.timeout_ms };
+    if (o.is_kept || o.is_detached)
+        return kept_run(&(struct kept_run){ .spec = &spec,
+                                            .session = &session,
+                                            .data = o.data,
+                                            .is_kept = o.is_kept,
+                                            .is_detached = o.is_detached,
+                                            .is_json = is_json });
     return run(&spec, &session, is_json);
 }

@@ -19,7 +19,6 @@ static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGU
 
 struct session {
     const struct session_spec *spec;
-    struct box *box;
     struct ev_loop *loop;
     struct sandbox *sandbox;
     struct sandbox_exec *exec; /* NULL once it has ended */
@@ -100,7 +99,7 @@ static void on_timeout(void *ctx)
     struct err e;
 
     s->result->is_timed_out = true;
-    if (box_kill(s->box, NULL, &e) < 0)
+    if (s->spec->kill && s->spec->kill(s->spec->ctx, &e) < 0)
         fail(s, EXIT_FAILED, &e);
     if (s->exec)
         sandbox_exec_cancel(s->exec);
@@ -222,6 +221,7 @@ static int begin(struct session *s, struct err *e)
                                                        on_exit_of };
     struct sandbox_exec_spec spec = {
         .argv = s->spec->argv,
+        .env = s->spec->env,
         .cwd = s->spec->cwd,
         .has_tty = s->spec->has_tty,
         .events = &events,
@@ -229,13 +229,14 @@ static int begin(struct session *s, struct err *e)
     };
     const size_t queue_max = 2 * (SANDBOX_WINDOW_BYTES + SANDBOX_MESSAGE_MAX_BYTES);
 
+    /* First: it is taken, whatever else fails. */
+    if (sandbox_open(s->loop, s->spec->control_fd, &s->sandbox, e) < 0)
+        return -1;
     if (watch_signals(s, e) < 0 || stream_in_open(&s->in, s->loop, 0, on_input, s, e) < 0)
         return -1;
     for (int i = 0; i < 2; i++)
         if (stream_out_open(&s->out[i], s->loop, i + 1, queue_max, on_out_change, s, e) < 0)
             return -1;
-    if (sandbox_open(s->loop, box_take_control(s->box), &s->sandbox, e) < 0)
-        return -1;
     if (spec.has_tty)
         (void)tty_size(&spec.cols, &spec.rows);
     if (sandbox_exec(s->sandbox, &spec, &s->exec, e) < 0)
@@ -247,14 +248,15 @@ static int begin(struct session *s, struct err *e)
     return 0;
 }
 
-void session_run(struct box *box, const struct session_spec *spec, struct session_result *ret)
+void session_run(const struct session_spec *spec, struct session_result *ret)
 {
-    struct session s = { .spec = spec, .box = box, .signal_fd = -1, .result = ret };
+    struct session s = { .spec = spec, .signal_fd = -1, .result = ret };
     uint64_t began_ms;
     struct err e;
 
     *ret = (struct session_result){ .exit_code = EXIT_FAILED };
     if (ev_loop_new(&s.loop, &e) < 0) {
+        (void)close(spec->control_fd);
         fail(&s, EXIT_FAILED, &e);
         return;
     }

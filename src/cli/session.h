@@ -1,19 +1,23 @@
-/* session: one command in a box from its start to its exit code, with our standard streams, signals and terminal.
+/* session: one command in a sandbox from its start to its exit code, with our standard streams, signals and terminal.
  *
- * Owns:     the loop, the control stream, the signals' descriptor. Not the box: it is the caller's, and may be dead
- *           when this returns.
- * Used by:  run.c. Blocks until the command has ended and its output is written.
+ * Owns:     the loop, the control stream, the signals' descriptor. Not the sandbox.
+ * Used by:  run.c, kept.c. Blocks until the command has ended and its output is written.
  */
 #ifndef SILICA_CLI_SESSION_H
 #define SILICA_CLI_SESSION_H
 
-#include "isolate/box.h"
+#include "base/buf.h"
 
 struct session_spec {
+    int control_fd; /* a connected stream to PID 1; taken */
     char *const *argv;
+    char *const *env;    /* NAME=value on top of the sandbox's own; NULL: nothing */
     const char *cwd;     /* inside */
     bool has_tty;        /* the command gets a terminal; ours turns raw */
-    uint64_t timeout_ms; /* then the box is killed; 0: none */
+    uint64_t timeout_ms; /* then the command is ended, and the code is 124; 0: none */
+    /* Ends the sandbox when the time is up; NULL: only the command, with all that descends from it. */
+    int (*kill)(void *ctx, struct err *e);
+    void *ctx;
 };
 
 struct session_result {
@@ -24,9 +28,9 @@ struct session_result {
     struct err e;
 };
 
-/* Call before the box is started, so that a signal that comes meanwhile is not lost, and does not end us: blocks the
+/* Call before the sandbox is started, so that a signal that comes meanwhile is not lost, and does not end us: blocks the
  * signals that are forwarded. */
 void session_block_signals(void);
-void session_run(struct box *box, const struct session_spec *spec, struct session_result *ret);
+void session_run(const struct session_spec *spec, struct session_result *ret);
 
 #endif

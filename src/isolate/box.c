@@ -1,38 +1,20 @@
-#include "isolate/box.h"
+#include "isolate/box_impl.h"
 
 #include "base/fd.h"
-#include "base/time.h"
-#include "isolate/cgroup.h"
 #include "isolate/idmap.h"
 #include "isolate/inside.h"
 #include "isolate/plan.h"
-#include "isolate/reach.h"
-#include "isolate/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define UNENFORCED_MAX_BYTES 64 /* names of limits */
-
-struct box {
-    char *name;
-    pid_t pid;
-    int pidfd;
-    int control_fd; /* ours; -1 once taken */
-    bool is_reaped;
-    bool is_paused;
-    int status;
-    struct cgroup cgroup;
-    struct buf unenforced;
-};
 
 /* The two ends of a stream, told apart by who keeps them. */
 struct pair {
@@ -56,22 +38,45 @@ static int pair_open(struct pair *p, struct err *e)
     return 0;
 }
 
-static int make_argv(const struct box_spec *spec, const char *argv[BOX_ARGS_MAX + 4], struct err *e)
+static size_t count(const char *const *words)
 {
-    static char control[] = "3";
     size_t n = 0;
 
-    assert(INSIDE_CONTROL_FD == 3);
+    while (words && words[n])
+        n++;
+    return n;
+}
+
+/* The caller's to free; the words are the spec's. */
+static const char **make_argv(const struct box_spec *spec, struct err *e)
+{
+    static const char control[] = "3", status[] = "4";
+    size_t options = count(spec->runtime_args), words = count(spec->command), n = 0;
+    const char **argv;
+
+    assert(INSIDE_CONTROL_FD == 3 && INSIDE_STATUS_FD == 4);
+    if (options > BOX_ARGS_MAX || words > BOX_COMMAND_MAX) {
+        (void)err_set(e, ERR_LIMIT, "more than %d options for PID 1 or %d words of its command",
+                      BOX_ARGS_MAX, BOX_COMMAND_MAX);
+        return NULL;
+    }
+    argv = own_array(options + words + 8, sizeof *argv);
     argv[n++] = "silica-runtime";
     argv[n++] = "--control-fd";
     argv[n++] = control;
-    for (const char *const *a = spec->runtime_args; a && *a; a++) {
-        if (n == BOX_ARGS_MAX + 3)
-            return err_set(e, ERR_LIMIT, "more than %d options for PID 1", BOX_ARGS_MAX);
-        argv[n++] = *a;
+    if (spec->status_fd) {
+        argv[n++] = "--status-fd";
+        argv[n++] = status;
     }
-    argv[n] = NULL;
-    return 0;
+    if (spec->is_staying)
+        argv[n++] = "--stay";
+    for (size_t i = 0; i < options; i++)
+        argv[n++] = spec->runtime_args[i];
+    if (words)
+        argv[n++] = "--";
+    for (size_t i = 0; i < words; i++)
+        argv[n++] = spec->command[i];
+    return argv;
 }
 
 static void hint_clone(struct err *e)
@@ -85,8 +90,8 @@ static void hint_clone(struct err *e)
 
 /* The child has the namespaces from birth, but for two that it makes: the network's, which takes as long as all others
  * together, while its mounts are being made, and the cgroup's when it has been moved. */
-static int clone_inside(struct box *b, const struct inside *in, bool *ret_is_born_in_v2,
-                        struct err *e)
+static int clone_inside(struct box *b, const struct inside *in, const struct box_place *place,
+                        bool *ret_is_born_in_v2, struct err *e)
 {
     OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
     int pidfd = -1;
@@ -98,6 +103,12 @@ static int clone_inside(struct box *b, const struct inside *in, bool *ret_is_bor
     };
     long pid;
 
+    if (place->is_sibling) { /* it has the exit signal that we have */
+        args.flags |= CLONE_PARENT;
+        args.exit_signal = 0;
+    }
+    if (place->net_fd > 0 && setns(place->net_fd, CLONE_NEWNET) < 0)
+        return err_sys(e, "cannot enter the sandbox's network");
     if (group_fd >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)group_fd;
@@ -113,6 +124,7 @@ static int clone_inside(struct box *b, const struct inside *in, bool *ret_is_bor
     *ret_is_born_in_v2 = group_fd >= 0;
     b->pid = (pid_t)pid;
     b->pidfd = pidfd;
+    b->is_foreign = place->is_sibling;
     return 0;
 }
 
@@ -136,6 +148,8 @@ static int hear(struct box *b, int gate_fd, struct err *e)
         return -1;
     }
     (void)box_kill(b, NULL, &why);
+    if (b->is_foreign)
+        return err_set(e, ERR_INTERNAL, "the sandbox died while it was made");
     return err_set(e, ERR_INTERNAL, "the sandbox died while it was made (%s %d)",
                    WIFSIGNALED(b->status) ? "signal" : "status",
                    WIFSIGNALED(b->status) ? WTERMSIG(b->status) : WEXITSTATUS(b->status));
@@ -200,25 +214,25 @@ static void tell(int gate_fd, char word)
     (void)send(gate_fd, &word, 1, MSG_NOSIGNAL);
 }
 
-static int launch(struct box *b, const struct plan *plan, struct inside *in,
+static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
                   struct program *program, struct err *e)
 {
     OWN(pair_done) struct pair gate = { -1, -1 };
     OWN(pair_done) struct pair control = { -1, -1 };
     bool is_born_in_v2;
 
-    if (pair_open(&gate, e) < 0 || pair_open(&control, e) < 0)
+    if (pair_open(&gate, e) < 0 || (!spec->control_fd && pair_open(&control, e) < 0))
         return -1;
     in->gate_fd = gate.theirs;
-    in->control_fd = control.theirs;
+    in->control_fd = spec->control_fd ? spec->control_fd : control.theirs;
     in->parents_fds[0] = gate.ours;
     in->parents_fds[1] = control.ours;
-    if (clone_inside(b, in, &is_born_in_v2, e) < 0)
+    if (clone_inside(b, in, &spec->place, &is_born_in_v2, e) < 0)
         return -1;
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
     if (cgroup_join(&b->cgroup, b->pid, is_born_in_v2, e) < 0 ||
-        ids_write(&plan->ids, b->pid, e) < 0)
+        ids_write(&in->plan->ids, b->pid, e) < 0)
         return -1;
     tell(gate.ours, INSIDE_GO);
     if (program_finish(program, e) < 0)
@@ -261,7 +275,7 @@ static int apply_limits(struct box *b, struct plan *plan, const struct box_spec 
 int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
 {
     static const char *const no_env[] = { NULL };
-    const char *argv[BOX_ARGS_MAX + 4];
+    OWN_MEM const char **argv = make_argv(spec, e);
     OWN(plan_done) struct plan plan = { 0 };
     OWN(program_done) struct program program = { -1, -1, SPAN_NONE };
     OWN(idmap_done) struct idmap held = { .n = 0 };
@@ -270,13 +284,15 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     struct box *b;
     struct ids ids;
 
-    if (spec->log_fd > 0 && isatty(spec->log_fd))
+    if (!argv)
+        return -1;
+    if ((spec->log_fd > 0 && isatty(spec->log_fd)) || (spec->err_fd > 0 && isatty(spec->err_fd)))
         return err_set(e, ERR_INVALID, "a terminal cannot be handed into a sandbox");
     if (ids_choose(spec->name ? spec->name : "", spec->uid, spec->gid, spec->wants_range, &ids, e) <
         0)
         return -1;
     plan_host_look(&host);
-    if (plan_make(&plan, spec, &ids, &host, e) < 0 || make_argv(spec, argv, e) < 0)
+    if (plan_make(&plan, spec, &ids, &host, e) < 0)
         return -1;
     if (idmap_hold(&held, &plan, e) < 0)
         return -1;
@@ -284,143 +300,20 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     in.runtime_fd = program.fd;
     in.log_fd = spec->log_fd > 0 ? spec->log_fd : -1;
+    in.err_fd = spec->err_fd > 0 ? spec->err_fd : in.log_fd;
+    in.status_fd = spec->status_fd > 0 ? spec->status_fd : -1;
+    in.parent_pidfd = spec->place.is_sibling ? spec->place.parent_pidfd : -1;
+    in.has_network = spec->place.net_fd > 0;
     in.argv = (char *const *)(uintptr_t)argv;
     in.envp = (char *const *)(uintptr_t)(spec->env ? spec->env : no_env);
     b = NEW(struct box);
     b->name = own_strdup(spec->name ? spec->name : "sandbox");
     b->pidfd = b->control_fd = -1;
-    b->unenforced.max = UNENFORCED_MAX_BYTES;
-    if (apply_limits(b, &plan, spec, e) < 0 || launch(b, &plan, &in, &program, e) < 0) {
+    b->unenforced.max = BOX_UNENFORCED_MAX_BYTES;
+    if (apply_limits(b, &plan, spec, e) < 0 || launch(b, spec, &in, &program, e) < 0) {
         box_free(b);
         return err_wrap(e, "sandbox '%s'", spec->name ? spec->name : "sandbox");
     }
     *ret = b;
     return 0;
-}
-
-pid_t box_pid(const struct box *b)
-{
-    return b->pid;
-}
-
-int box_pidfd(const struct box *b)
-{
-    return b->pidfd;
-}
-
-int box_take_control(struct box *b)
-{
-    return take_fd(&b->control_fd);
-}
-
-/* The kernel reaps the whole PID namespace before it reports the end of its PID 1: one wait is enough for all. */
-static int reap(struct box *b, struct err *e)
-{
-    struct pollfd ended = { .fd = b->pidfd, .events = POLLIN };
-    uint64_t end_ms = time_mono_ms() + BOX_KILL_TIMEOUT_MS;
-    int n;
-
-    do {
-        uint64_t now_ms = time_mono_ms();
-
-        n = poll(&ended, 1, now_ms < end_ms ? (int)(end_ms - now_ms) : 0);
-    } while (n < 0 && errno == EINTR);
-    if (n <= 0)
-        return err_set(e, ERR_TIMEOUT, "sandbox '%s' does not die within %d ms", b->name,
-                       BOX_KILL_TIMEOUT_MS);
-    if (TEMP_FAILURE_RETRY(waitpid(b->pid, &b->status, __WALL)) < 0)
-        return err_sys(e, "cannot reap sandbox '%s'", b->name);
-    b->is_reaped = true;
-    return 0;
-}
-
-int box_socket(struct box *b, int family, int type, int *ret_fd, struct err *e)
-{
-    if (family != AF_INET && family != AF_INET6)
-        return err_set(e, ERR_INVALID, "address family %d is not one of the internet's", family);
-    if (b->is_reaped)
-        return err_set(e, ERR_CLOSED, "sandbox '%s' has ended", b->name);
-    return reach_socket(b->pidfd, family, type, ret_fd, e) < 0
-               ? err_wrap(e, "sandbox '%s'", b->name)
-               : 0;
-}
-
-const char *box_unenforced(const struct box *b)
-{
-    return buf_cstr(&b->unenforced);
-}
-
-int box_pause(struct box *b, struct err *e)
-{
-    int rc = cgroup_freeze(&b->cgroup, true, e);
-
-    if (rc < 0 && e->code == ERR_UNSUPPORTED)
-        rc = tree_stop(b->pid, e);
-    b->is_paused = true; /* or partly so */
-    return rc < 0 ? err_wrap(e, "cannot pause sandbox '%s'", b->name) : 0;
-}
-
-int box_resume(struct box *b, struct err *e)
-{
-    int rc = cgroup_freeze(&b->cgroup, false, e);
-
-    if (rc < 0 && e->code == ERR_UNSUPPORTED)
-        rc = tree_continue(b->pid, e);
-    if (rc < 0)
-        return err_wrap(e, "cannot resume sandbox '%s'", b->name);
-    b->is_paused = false;
-    return 0;
-}
-
-int box_stats(struct box *b, struct box_stats *ret, struct err *e)
-{
-    struct box_stats stats = { 0 };
-
-    if (b->is_reaped)
-        return err_set(e, ERR_CLOSED, "sandbox '%s' has ended", b->name);
-    cgroup_stats(&b->cgroup, &stats);
-    if (!stats.has_memory || !stats.has_pids || !stats.has_cpu)
-        tree_stats(b->pid, &stats);
-    *ret = stats;
-    return 0;
-}
-
-int box_kill(struct box *b, int *ret_status, struct err *e)
-{
-    struct err ignored;
-
-    if (!b->is_reaped) {
-        /* The group dies at once, frozen or not; PID 1 alone would take its namespace with it too. */
-        if (!cgroup_kill(&b->cgroup) &&
-            syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-            return err_sys(e, "cannot kill sandbox '%s'", b->name);
-        if (b->is_paused) /* v1 does not let the frozen die */
-            (void)cgroup_freeze(&b->cgroup, false, &ignored);
-        if (reap(b, e) < 0)
-            return -1;
-    }
-    if (ret_status)
-        *ret_status = b->status;
-    return 0;
-}
-
-void box_free(struct box *b)
-{
-    struct err e;
-
-    if (!b)
-        return;
-    if (b->pidfd >= 0)
-        (void)box_kill(b, NULL, &e); /* nobody is left to tell */
-    cgroup_done(&b->cgroup);
-    own_fd_close(&b->pidfd);
-    own_fd_close(&b->control_fd);
-    buf_done(&b->unenforced);
-    free(b->name);
-    free(b);
-}
-
-size_t box_sweep(void)
-{
-    return cgroup_sweep();
 }

@@ -4,7 +4,7 @@
  *
  * Owns:     PID 1 (its pidfd), our end of its control socket, its cgroups. box_free kills what is left, reaps PID 1 and
  *           removes the cgroups: nothing of a box outlives it.
- * Used by:  src/sandbox, which speaks to PID 1; later the spawner.
+ * Used by:  src/sandbox, which speaks to PID 1; spawner.c; engine.c, which adopts what others started (adopt.h).
  * Threads:  box_start clones: call it from a process with one thread. The rest from the thread that started it.
  * Blocking: box_start returns when PID 1 has been exec'ed, or with what the child said went wrong.
  */
@@ -37,6 +37,17 @@ struct box_limits {
     uint64_t cpu_milli; /* 1000 is one processor */
 };
 
+/* Whose child a box is and which namespaces it does not make: for the spawner. All zero: ours, with namespaces of its
+ * own. */
+struct box_place {
+    bool
+        is_sibling; /* our parent's child, which ends with that one and is reaped by it, not by us */
+    int parent_pidfd; /* of that parent; borrowed */
+    int net_fd;       /* a network namespace with its loopback up; borrowed; 0: a new one */
+    int join_pidfd; /* a process in the user, network, IPC and UTS namespaces to share; borrowed; 0: none */
+    const char *join_name; /* the box that is joined: it has the ids */
+};
+
 struct box_spec {
     const char *name;          /* for messages, and the host name inside */
     const char *const *layers; /* NULL-terminated; NULL: the host image (design.md, Images) */
@@ -61,10 +72,19 @@ struct box_spec {
     bool is_best_effort; /* a limit that cannot be enforced is a warning, not an error */
     const char *const
         *runtime_args; /* NULL-terminated options for PID 1 besides --control-fd; may be NULL */
+    /* PID 1's main command, NULL-terminated: its end is the end of the box, and its status PID 1's. NULL: none, and PID 1
+     * stays until it is told to go. */
+    const char *const *command;
     int runtime_fd; /* the silica-runtime program, open for reading; sealed (fd_seal_program) it is used as it is */
     struct span
         runtime; /* or its bytes, which are made a sealed file while the sandbox is being built */
-    int log_fd;  /* PID 1's stdout and stderr; 0: nowhere. Never a terminal */
+    /* Descriptors that are borrowed; 0 is none. */
+    int log_fd; /* PID 1's stdout and stderr; none: nowhere. Never a terminal */
+    int err_fd; /* its stderr, where that is not log_fd */
+    int control_fd; /* a listening socket that PID 1 serves; none: a pair is made, box_take_control has the other end */
+    int status_fd; /* PID 1 writes "started" when its command runs; with is_staying also "exit N" when it has ended */
+    bool is_staying; /* PID 1 outlives its command */
+    struct box_place place;
 };
 
 struct box_stats {
@@ -88,7 +108,11 @@ int box_resume(struct box *b, struct err *e);
 int box_stats(struct box *b, struct box_stats *ret, struct err *e);
 /* Kills everything inside and waits for PID 1. *ret_status as waitpid gives it; may be NULL. */
 int box_kill(struct box *b, int *ret_status, struct err *e);
+int box_signal(struct box *b, int number, struct err *e); /* to PID 1 */
+bool box_is_paused(const struct box *b);
 void box_free(struct box *b);
+/* Frees what we know of it; the box lives on. */
+void box_release(struct box *b);
 /* A box dies with its owner; when the owner was killed its cgroups stay behind, empty. Removes those of owners that are
  * gone, and says how many. */
 size_t box_sweep(void);

@@ -318,6 +318,19 @@ int cgroup_freeze(const struct cgroup *cg, bool is_frozen, struct err *e)
     return 0;
 }
 
+bool cgroup_is_frozen(const struct cgroup *cg, bool *ret)
+{
+    uint64_t asked = 0;
+
+    if (*cg->dirs[CGROUP_V2] && read_number(cg->dirs[CGROUP_V2], "cgroup.freeze", NULL, &asked))
+        *ret = asked == 1;
+    else if (*cg->dirs[CGROUP_FREEZER] && !*cg->dirs[CGROUP_V2])
+        *ret = !is_settled(cg, false);
+    else
+        return false;
+    return true;
+}
+
 bool cgroup_kill(const struct cgroup *cg)
 {
     struct err e;
@@ -340,17 +353,28 @@ void cgroup_stats(const struct cgroup *cg, struct box_stats *ret)
         ret->has_cpu = read_number(v2, "cpu.stat", "usage_usec", &ret->cpu_us);
 }
 
+bool cgroup_remove(struct cgroup *cg)
+{
+    bool is_gone = true;
+
+    for (int kind = 0; kind < CGROUP_KINDS; kind++) {
+        if (!*cg->dirs[kind])
+            continue;
+        if (rmdir(cg->dirs[kind]) < 0 && errno == EBUSY)
+            is_gone = false;
+        else
+            cg->dirs[kind][0] = '\0';
+    }
+    return is_gone;
+}
+
 void cgroup_done(struct cgroup *cg)
 {
-    for (int kind = 0; kind < CGROUP_KINDS; kind++) {
-        uint64_t end_ms = time_mono_ms() + BOX_FREEZE_TIMEOUT_MS;
+    uint64_t end_ms = time_mono_ms() + BOX_FREEZE_TIMEOUT_MS;
 
-        /* The last task of a group is still leaving it when its death has been told. */
-        while (*cg->dirs[kind] && rmdir(cg->dirs[kind]) < 0 && errno == EBUSY &&
-               time_mono_ms() < end_ms)
-            (void)poll(NULL, 0, 1);
-        cg->dirs[kind][0] = '\0';
-    }
+    /* The last task of a group is still leaving it when its death has been told. */
+    while (!cgroup_remove(cg) && time_mono_ms() < end_ms)
+        (void)poll(NULL, 0, 1);
 }
 
 /* The maker's pid out of a name of ours, or 0. */
@@ -363,6 +387,13 @@ static pid_t maker_of(const char *name)
         return 0;
     rest = span_skip(rest, sizeof LEAF_PREFIX - 1);
     return span_cut(&rest, '-', &pid) && str_u64(pid, INT32_MAX, &number) ? (pid_t)number : 0;
+}
+
+bool cgroup_is_ours(const char *dir)
+{
+    const char *leaf = strrchr(dir, '/');
+
+    return dir[0] == '/' && leaf && maker_of(leaf + 1) > 0;
 }
 
 size_t cgroup_sweep(void)

@@ -46,10 +46,16 @@ int cgroup_open_v2(const struct cgroup *cg);
 int cgroup_join(const struct cgroup *cg, pid_t pid, bool is_born_in_v2, struct err *e);
 /* ERR_UNSUPPORTED when there is no group that can freeze. Returns when all has stopped. */
 int cgroup_freeze(const struct cgroup *cg, bool is_frozen, struct err *e);
+/* False: no group of these can freeze. */
+bool cgroup_is_frozen(const struct cgroup *cg, bool *ret);
 bool cgroup_kill(const struct cgroup *cg);
 /* What the groups know: the rest of *ret is untouched. */
 void cgroup_stats(const struct cgroup *cg, struct box_stats *ret);
 void cgroup_done(struct cgroup *cg);
+/* The same without waiting: false when a group is still busy, and to be tried again. */
+bool cgroup_remove(struct cgroup *cg);
+/* Is this the path of a group that we made? Before one that was read from a file is written to. */
+bool cgroup_is_ours(const char *dir);
 /* Removes empty groups whose maker is dead; returns how many. */
 size_t cgroup_sweep(void);
 

@@ -10,6 +10,7 @@
 #include <linux/close_range.h>
 #include <linux/openat2.h>
 #include <net/if.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,14 +32,16 @@ _Noreturn static void fail(int gate_fd, const struct err *why)
     _exit(1);
 }
 
-/* Kill us when our parent's thread ends. The parent may have gone before we asked: then its end of the gate is closed. */
-static int die_with_parent(int gate_fd, struct err *e)
+/* Kill us when our parent's thread ends. The parent may have gone before we asked: then its end of the gate is closed, or
+ * its descriptor tells. */
+static int die_with_parent(const struct inside *in, struct err *e)
 {
+    struct pollfd gone = { .fd = in->parent_pidfd, .events = POLLIN };
     char byte;
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(e, "cannot be told of the parent's death");
-    if (recv(gate_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+    if (recv(in->gate_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0 || poll(&gone, 1, 0) > 0)
         _exit(1);
     return 0;
 }
@@ -74,22 +77,36 @@ static int bring_up_loopback(struct err *e)
     return 0;
 }
 
-/* 0 is /dev/null, 1 and 2 the log, 3 the control socket; what else we hold is above and closes with the exec. */
+/* Out of the way of the low numbers; none stays none. */
+static bool put_aside(int *fd)
+{
+    if (*fd >= 0)
+        *fd = fcntl(*fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    return *fd >= 0;
+}
+
+/* 0 is /dev/null, 1 and 2 the log, 3 the control socket, 4 where PID 1 tells of its command; what else we hold is above and
+ * closes with the exec. */
 static int order_descriptors(struct inside *in, struct err *e)
 {
-    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC), log_fd;
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool has_status = in->status_fd >= 0;
 
-    in->gate_fd = fcntl(in->gate_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    in->runtime_fd = fcntl(in->runtime_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    in->control_fd = fcntl(in->control_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    null_fd = fcntl(null_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    log_fd = in->log_fd < 0 ? null_fd : fcntl(in->log_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    if (in->gate_fd < 0 || in->runtime_fd < 0 || in->control_fd < 0 || null_fd < 0 || log_fd < 0)
+    if (in->log_fd < 0)
+        in->log_fd = null_fd;
+    if (in->err_fd < 0)
+        in->err_fd = null_fd;
+    if (!put_aside(&in->gate_fd) || !put_aside(&in->runtime_fd) || !put_aside(&in->control_fd) ||
+        !put_aside(&null_fd) || !put_aside(&in->log_fd) || !put_aside(&in->err_fd) ||
+        (has_status && !put_aside(&in->status_fd)) ||
+        (in->parent_pidfd >= 0 && !put_aside(&in->parent_pidfd)))
         return err_sys(e, "cannot put descriptors aside");
-    if (dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0 ||
-        dup2(in->control_fd, INSIDE_CONTROL_FD) < 0)
+    if (dup2(null_fd, 0) < 0 || dup2(in->log_fd, 1) < 0 || dup2(in->err_fd, 2) < 0 ||
+        dup2(in->control_fd, INSIDE_CONTROL_FD) < 0 ||
+        (has_status && dup2(in->status_fd, INSIDE_STATUS_FD) < 0))
         return err_sys(e, "cannot put descriptors in order");
-    if (syscall(SYS_close_range, INSIDE_CONTROL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+    if (syscall(SYS_close_range, (has_status ? INSIDE_STATUS_FD : INSIDE_CONTROL_FD) + 1, ~0u,
+                CLOSE_RANGE_CLOEXEC) < 0)
         return err_sys(e, "cannot close descriptors");
     return 0;
 }
@@ -152,12 +169,16 @@ static void *run_root_job(void *ctx)
 }
 
 /* Who: the caller, with every capability over the new namespaces and none over the host's. */
-static int make_network(const struct plan *plan, struct err *e)
+static int make_network(const struct inside *in, struct err *e)
 {
+    const char *name = in->plan->hostname;
+
+    if (!in->has_names && sethostname(name, strlen(name)) < 0)
+        return err_sys(e, "cannot set the host name");
+    if (in->has_network)
+        return 0;
     if (unshare(CLONE_NEWNET) < 0)
         return err_sys(e, "cannot make a network namespace");
-    if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
-        return err_sys(e, "cannot set the host name");
     return bring_up_loopback(e);
 }
 
@@ -171,8 +192,8 @@ static int make_root_and_network(const struct inside *in, struct err *e)
     int made;
 
     job.in = in;
-    has_thread = pthread_create(&thread, NULL, run_root_job, &job) == 0;
-    made = make_network(in->plan, e);
+    has_thread = !in->has_network && pthread_create(&thread, NULL, run_root_job, &job) == 0;
+    made = make_network(in, e);
     if (has_thread)
         (void)pthread_join(thread, NULL);
     else
@@ -190,7 +211,7 @@ static int setup(struct inside *in, struct err *e)
      * namespaces, none over the host's. */
     for (size_t i = 0; i < LEN(in->parents_fds); i++)
         own_fd_close(&in->parents_fds[i]);
-    if (die_with_parent(in->gate_fd, e) < 0)
+    if (die_with_parent(in, e) < 0)
         return -1;
     reset_signals();
     umask(0);
@@ -214,7 +235,7 @@ static int setup(struct inside *in, struct err *e)
     if (confine_ids(&plan->ids, e) < 0 || confine_capabilities(e) < 0)
         return -1;
     umask(022);
-    if (die_with_parent(in->gate_fd, e) < 0) /* a change of ids forgets it */
+    if (die_with_parent(in, e) < 0) /* a change of ids forgets it */
         return -1;
     return confine_calls(e);
 }

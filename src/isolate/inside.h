@@ -12,6 +12,7 @@
 #include "isolate/plan.h"
 
 #define INSIDE_CONTROL_FD 3 /* what PID 1 is told with --control-fd */
+#define INSIDE_STATUS_FD  4 /* and with --status-fd */
 
 enum inside_word { INSIDE_GO = 'g', INSIDE_PROGRAM = 'p', INSIDE_READY = 'r', INSIDE_FAILED = 'f' };
 
@@ -23,7 +24,11 @@ struct inside {
     int parents_fds
         [2]; /* the other ends, copied to us by the clone: while we hold them we see no end of the parent */
     int runtime_fd;
-    int log_fd; /* -1: nowhere */
+    int log_fd, err_fd; /* -1: nowhere */
+    int status_fd;      /* -1: none */
+    int parent_pidfd; /* of a parent that is not at the gate; -1: the one at the gate is the parent */
+    bool has_network; /* it was made before us: the loopback is up, and not ours to change */
+    bool has_names;   /* the host name is that of another sandbox, which we join */
     char *const *argv;
     char *const *envp;
 };

@@ -9,6 +9,9 @@
 #define BOX_ROOT_BYTES (1ull << 30)         /* the writable root where nobody says; memory is taken only when used */
 #define BOX_SHM_SHARE 4  /* /dev/shm gets this part of the root's size, on top of it */
 #define BOX_ARGS_MAX  64 /* options of PID 1 */
+#define BOX_COMMAND_MAX 8192 /* words of its main command */
+#define BOX_NAME_MAX_BYTES 128 /* of a sandbox; it is the name of a directory too */
+#define BOX_UNENFORCED_MAX_BYTES 64 /* names of limits */
 
 /* Ids of root's sandboxes: above what systemd-nspawn takes (up to 0x6fff0000), below 2^31, where some programs stop
  * counting. 4,095 ranges of 65,536. */
@@ -21,6 +24,21 @@
 #define BOX_FREEZE_TIMEOUT_MS 2000 /* freezing takes milliseconds; a task in the kernel's hands may take longer */
 
 #define TREE_MAX 32768 /* processes of one sandbox that we walk; the kernel's own default for a machine */
+
+#define SPEC_MAX_BYTES      (128 * 1024) /* of one sandbox: a request is one packet, and packets end at about 200 KiB */
+#define SPEC_NODES_MAX      32768        /* words, variables and volumes of it */
+#define SPEC_TIMEOUT_MAX_MS (100ull * 365 * 24 * 3600 * 1000)
+#define WIRE_MAX_BYTES      (SPEC_MAX_BYTES + 4096) /* of one packet */
+#define STATE_MAX_BYTES     (16 * 1024)  /* five paths of cgroups and a few numbers */
+
+#define LOG_MAX_BYTES        (8 << 20) /* of a sandbox's log; then it becomes the old one and a new one begins: two at most */
+#define LOG_LINE_MAX_BYTES   (16 * 1024) /* then it is cut in pieces, as the kubelet's runtimes do */
+#define KEEPER_LOG_MAX_BYTES (1 << 20)
+#define KEEPER_LINGER_MS     3000  /* a keeper without sandboxes and callers ends after this long */
+#define KEEPER_CLIENTS_MAX   1024  /* callers at once; more wait to be accepted */
+#define KEEPER_START_MS      10000 /* for a keeper to come up on a busy machine */
+#define ENGINE_CREATE_MS     60000 /* for a sandbox to be made on a machine that is busy with hundreds */
+#define SPAWNER_RETRY_MS     100   /* between the death of a spawner and the next one's start, when they die at once */
 
 /* clang-format on */
 

@@ -200,3 +200,22 @@ void tree_stats(pid_t top, struct box_stats *ret)
         ret->cpu_us = ticks * tick_us;
     ret->has_memory = ret->has_pids = ret->has_cpu = true;
 }
+
+bool tree_start_ticks(pid_t pid, uint64_t *ret)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(8192);
+    struct span fields;
+
+    if (!read_stat(pid, &text, &fields))
+        return false;
+    *ret = number_at(fields, 19);
+    return fields.p[0] != 'Z' && fields.p[0] != 'X';
+}
+
+bool tree_is_stopped(pid_t pid)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(8192);
+    struct span fields;
+
+    return read_stat(pid, &text, &fields) && fields.p[0] == 'T';
+}

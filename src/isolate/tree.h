@@ -16,4 +16,8 @@ int tree_continue(pid_t top, struct err *e);
 /* Fills what *ret does not have yet. Memory is the sum of resident sets: shared pages count more than once. */
 void tree_stats(pid_t top, struct box_stats *ret);
 
+/* When it began, in the kernel's ticks since the boot: with the pid, a name no other process has. False: it has ended. */
+bool tree_start_ticks(pid_t pid, uint64_t *ret);
+bool tree_is_stopped(pid_t pid);
+
 #endif

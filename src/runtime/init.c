@@ -1,5 +1,6 @@
 #include "runtime/init.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "ev/spawn.h"
 #include "ev/timer.h"
@@ -53,6 +54,24 @@ static void stop(struct runtime *rt)
                   drain_http, rt);
 }
 
+/* One short line to the engine; a pipe takes it whole. */
+static void tell_status(struct runtime *rt, const char *fmt, int code)
+{
+    char line[32];
+    struct err e;
+    int n = snprintf(line, sizeof line, fmt, code);
+
+    if (rt->opt.status_fd != UINT64_MAX)
+        (void)fd_write_all((int)rt->opt.status_fd, span_of(line, (size_t)n), &e);
+}
+
+static void close_status(struct runtime *rt)
+{
+    if (rt->opt.status_fd != UINT64_MAX)
+        (void)close((int)rt->opt.status_fd);
+    rt->opt.status_fd = UINT64_MAX;
+}
+
 static void main_ended(void *ctx)
 {
     struct runtime *rt = ctx;
@@ -61,7 +80,13 @@ static void main_ended(void *ctx)
     init.pid = 0;
     init.exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     log_info("runtime.main-exit", KV("code", init.exit_status));
-    stop(rt);
+    if (!rt->opt.is_staying) {
+        stop(rt);
+        return;
+    }
+    tell_status(rt, "exit %d\n", init.exit_status);
+    close_status(rt);
+    init.exit_status = 0; /* of the command, not of our own end */
 }
 
 int init_start(struct runtime *rt, char **command, struct err *e)
@@ -78,8 +103,12 @@ int init_start(struct runtime *rt, char **command, struct err *e)
     if (init.pid > 0)
         ev_child_watch(rt->children, &init.child, init.pid, main_ended, rt);
     ev_child_spawn_end(rt->children, epoch);
-    if (init.pid > 0)
+    if (init.pid > 0) {
+        tell_status(rt, "started %d\n", init.pid);
+        if (!rt->opt.is_staying)
+            close_status(rt);
         return 0;
+    }
     init.pid = 0;
     init.exit_status = fail.sys == ENOENT ? 127 : 126; /* as shells report it */
     return spawn_err(e, &spec, fail);

@@ -18,6 +18,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 
 extern char **environ;
 
@@ -129,6 +130,32 @@ static void control_closed(void *ctx)
     init_stop(rt);
 }
 
+/* A listening socket stands in a directory that only its owner can enter. Should code of the sandbox see that directory,
+ * through a volume, it is told by what the kernel says of it: the owner comes from outside our PID namespace, where pids
+ * show as 0, and as who made the socket listen. Foreign ids all show alike in here, so the directory's mode it is that
+ * keeps other users of the host out. */
+static bool is_owner(int listener_fd, int fd)
+{
+    struct ucred owner, peer;
+    socklen_t owner_n = sizeof owner, peer_n = sizeof peer;
+
+    return getsockopt(listener_fd, SOL_SOCKET, SO_PEERCRED, &owner, &owner_n) == 0 &&
+           getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_n) == 0 && peer.pid == 0 &&
+           peer.uid == owner.uid;
+}
+
+static void accept_control(void *ctx, int fd, const struct net_addr *peer)
+{
+    struct runtime *rt = ctx;
+
+    if (getpid() == 1 && !is_owner((int)rt->opt.control_fd, fd)) {
+        log_warn("control.refused", KV("fd", fd));
+        (void)close(fd);
+        return;
+    }
+    http_server_accept(rt->http, fd, peer);
+}
+
 /* The engine hands PID 1 one end of a pair of streams, or a socket that listens. */
 static int serve_control(struct runtime *rt, struct listeners *ls, struct err *e)
 {
@@ -144,7 +171,7 @@ static int serve_control(struct runtime *rt, struct listeners *ls, struct err *e
         http_server_take(rt->http, fd, NULL, &peer);
         return 0;
     }
-    if (net_listen_fd(rt->loop, fd, http_server_accept, rt->http, &ls->v[0], e) < 0)
+    if (net_listen_fd(rt->loop, fd, accept_control, rt, &ls->v[0], e) < 0)
         return -1;
     ls->n = 1;
     return 0;
@@ -216,6 +243,8 @@ static int protect(struct runtime *rt, struct err *e)
         (void)fcntl((int)rt->opt.ready_fd, F_SETFD, FD_CLOEXEC);
     if (rt->opt.control_fd != UINT64_MAX)
         (void)fcntl((int)rt->opt.control_fd, F_SETFD, FD_CLOEXEC);
+    if (rt->opt.status_fd != UINT64_MAX)
+        (void)fcntl((int)rt->opt.status_fd, F_SETFD, FD_CLOEXEC);
     return 0;
 }
 

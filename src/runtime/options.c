@@ -21,6 +21,8 @@ static const struct opt opts[] = {
     { "--allow-host", "SILICA_RUNTIME_ALLOW_HOST", OPT_LIST, AT(allow_host), NULL, 0, 0, "HOST", "accept this Host where only local ones are; may be repeated" },
     { "--ready-fd", NULL, OPT_U64, AT(ready_fd), NULL, 0, 65535, "N", "write one JSON line to this descriptor when serving" },
     { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited socket and nowhere else" },
+    { "--status-fd", NULL, OPT_U64, AT(status_fd), NULL, 0, 65535, "N", NULL },
+    { "--stay", NULL, OPT_BOOL, AT(is_staying), NULL, 0, 0, NULL, NULL },
     { "--exec-timeout", "SILICA_RUNTIME_EXEC_TIMEOUT", OPT_MS, AT(exec_timeout_ms), "300s", 1, 0, "TIME", "end an /execute command after this long", "Commands" },
     { "--max-timeout", "SILICA_RUNTIME_MAX_TIMEOUT", OPT_MS, AT(max_timeout_ms), "24h", 1, 0, "TIME", "the longest time an /exec request may ask for" },
     { "--output-limit", "SILICA_RUNTIME_OUTPUT_LIMIT", OPT_BYTES, AT(output_limit), "8MiB", 1024, 1 << 30, "SIZE", "kept of each output of /execute; a cut is reported" },
@@ -170,7 +172,9 @@ int runtime_options_read(struct runtime_options *o, int argc, char **argv, int *
 {
     const struct opt_program *p = &runtime_program;
 
-    *o = (struct runtime_options){ .ready_fd = UINT64_MAX, .control_fd = UINT64_MAX };
+    *o = (struct runtime_options){ .ready_fd = UINT64_MAX,
+                                   .control_fd = UINT64_MAX,
+                                   .status_fd = UINT64_MAX };
     if (opt_parse(p, argc, argv, o, ret_rest, e) < 0)
         return -1;
     if (open_log(o, opt_was_given(p, argc, argv, "--log-level"), e) < 0)

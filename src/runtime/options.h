@@ -17,6 +17,10 @@ struct runtime_options {
     const char *root;
     const char *token, *token_file;
     uint64_t ready_fd, control_fd; /* UINT64_MAX when not given */
+    /* For the engine: "started" goes here when the main command runs, and with is_staying, where we outlive it, "exit N"
+     * when it has ended. */
+    uint64_t status_fd;
+    bool is_staying;
     uint64_t exec_timeout_ms, max_timeout_ms;
     uint64_t output_limit, grpc_output_limit, pydantic_output_limit;
     uint64_t max_commands, max_connections;

@@ -1,0 +1,80 @@
+/* silica keeper: the process that long-lived sandboxes belong to. Started by who makes the first of them, never by hand. */
+#include "isolate/keeper.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/payload.h"
+#include "isolate/limits.h"
+
+#include <fcntl.h>
+
+struct keeper_options {
+    const char *data;
+    uint64_t linger_ms;
+    bool is_help;
+};
+
+#define AT(field) offsetof(struct keeper_options, field)
+
+/* clang-format off */
+static const struct opt opts[] = {
+    { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "the data directory" },
+    { "--linger", NULL, OPT_MS, AT(linger_ms), "3s", 1, 0, "TIME", "end this long after the last sandbox" },
+    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+};
+/* clang-format on */
+
+const struct opt_program keeper_program = {
+    .name = "silica keeper",
+    .usage = "--data DIR",
+    .example = "silica keeper --data DIR      what `silica run -d` starts by itself",
+    .opts = opts,
+    .opt_count = LEN(opts),
+    .epilog = "Standard input is closed when it serves. It ends with its last sandbox.",
+};
+
+/* Whoever started us waits for the end of our standard input: so it moves aside until we serve. */
+static int take_stdin(int *ret_fd, struct err *e)
+{
+    OWN_FD int null_fd = fd_open_null(e);
+    OWN_FD int ready_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+
+    if (null_fd < 0)
+        return -1;
+    if (ready_fd < 0 || dup2(null_fd, 0) < 0)
+        return err_sys(e, "cannot move standard input aside");
+    *ret_fd = take_fd(&ready_fd);
+    return 0;
+}
+
+int keeper_command(int argc, char **argv)
+{
+    struct keeper_options o = { 0 };
+    struct keeper_spec spec = { .ready_fd = -1 };
+    OWN_FD int runtime_fd = -1;
+    struct err e;
+    int rest;
+
+    if (opt_parse(&keeper_program, argc, argv, &o, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (o.is_help)
+        return command_show(opt_help, &keeper_program);
+    if (rest < argc || !o.data) {
+        (void)err_set(&e, ERR_USAGE,
+                      rest < argc ? "unexpected argument '%s'" : "--data is missing%s",
+                      rest < argc ? argv[rest] : "");
+        return command_fail(&e, EXIT_USAGE);
+    }
+    log_open(2, LOG_INFO, LOG_TEXT);
+    if (take_stdin(&spec.ready_fd, &e) < 0 || payload_open(&runtime_fd, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    spec.dir = o.data;
+    spec.runtime_fd = runtime_fd;
+    spec.linger_ms = o.linger_ms;
+    if (keeper_run(&spec, &e) == 0)
+        return 0;
+    if (e.code != ERR_EXISTS)
+        log_error("keeper.fail", KV("err", &e));
+    return EXIT_FAILED;
+}

@@ -1,0 +1,89 @@
+/* silica rm: ends and removes long-lived sandboxes. */
+#include "cli/command.h"
+
+#include "isolate/engine.h"
+
+struct rm_options {
+    const char *data;
+    bool is_forced, is_all, is_help;
+};
+
+#define AT(field) offsetof(struct rm_options, field)
+
+/* clang-format off */
+static const struct opt opts[] = {
+    { "--force", NULL, OPT_BOOL, AT(is_forced), NULL, 0, 0, NULL, "also one that runs: everything in it is killed", NULL, 'f' },
+    { "--all", NULL, OPT_BOOL, AT(is_all), NULL, 0, 0, NULL, "all of them, instead of names", NULL, 'a' },
+    { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept" },
+    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+};
+/* clang-format on */
+
+const struct opt_program rm_program = {
+    .name = "silica rm",
+    .usage = "[options] NAME...",
+    .example = "silica rm -f demo",
+    .opts = opts,
+    .opt_count = LEN(opts),
+    .epilog =
+        "The exit code is 0 when all of them are gone, 1 when one is not there or still runs.",
+};
+
+static int remove_one(struct engine *en, const char *name, bool is_forced, struct err *e)
+{
+    struct engine_info info;
+
+    if (engine_get(en, name, &info, e) < 0)
+        return -1;
+    if (info.pid && !is_forced) {
+        (void)err_set(e, ERR_CONFLICT, "sandbox '%s' is %s", name, engine_status_name(info.status));
+        err_hint(e, "silica rm -f %s kills it", name);
+        return -1;
+    }
+    return engine_destroy(en, name, e);
+}
+
+static int remove_all(struct engine *en, bool is_forced)
+{
+    OWN_MEM struct engine_info *v = NULL;
+    size_t n = 0;
+    struct err e;
+    int code = 0;
+
+    if (engine_list(en, &v, &n, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    for (size_t i = 0; i < n; i++)
+        if ((is_forced || !v[i].pid) && engine_destroy(en, v[i].name, &e) < 0 &&
+            e.code != ERR_NOT_FOUND)
+            code = command_fail(&e, 1);
+    return code;
+}
+
+int rm_command(int argc, char **argv)
+{
+    struct rm_options o = { 0 };
+    struct engine *en = NULL;
+    struct err e;
+    int rest, code = 0;
+
+    if (opt_parse(&rm_program, argc, argv, &o, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (o.is_help)
+        return command_show(opt_help, &rm_program);
+    if ((rest == argc) != o.is_all) {
+        (void)err_set(&e, ERR_USAGE, o.is_all ? "--all takes no names" : "no sandbox is named");
+        return command_fail(&e, EXIT_USAGE);
+    }
+    if (engine_open(&(struct engine_spec){ .dir = o.data }, &en, &e) < 0) {
+        if (o.is_all && e.code == ERR_NOT_FOUND)
+            return 0;
+        return command_fail(&e, 1);
+    }
+    if (o.is_all)
+        code = remove_all(en, o.is_forced);
+    for (; rest < argc; rest++)
+        if (remove_one(en, argv[rest], o.is_forced, &e) < 0)
+            code = command_fail(&e, 1);
+    engine_close(en);
+    return code;
+}

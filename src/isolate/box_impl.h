@@ -1,0 +1,22 @@
+/* box_impl: what a box is made of, for box.c (its start) and box_life.c (the rest of its life). */
+#ifndef SILICA_ISOLATE_BOX_IMPL_H
+#define SILICA_ISOLATE_BOX_IMPL_H
+
+#include "isolate/box.h"
+#include "isolate/cgroup.h"
+#include "isolate/limits.h"
+
+struct box {
+    char *name;
+    pid_t pid;
+    int pidfd;
+    int control_fd;  /* ours; -1 once taken */
+    bool is_foreign; /* somebody else's child: its end can be seen, not its status */
+    bool is_reaped;
+    bool is_paused;
+    int status;
+    struct cgroup cgroup;
+    struct buf unenforced;
+};
+
+#endif

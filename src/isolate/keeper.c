@@ -1,0 +1,163 @@
+#include "isolate/keeper_impl.h"
+
+#include "base/log.h"
+#include "isolate/limits.h"
+#include "isolate/lock.h"
+#include "isolate/sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define LOCK_STEP_MS 10 /* between two tries while the last keeper is leaving */
+
+/* ---- its end ---- */
+
+static void leave(void *ctx)
+{
+    struct keeper *k = ctx;
+
+    if (!k->box_count && !k->client_count)
+        ev_loop_stop(k->loop);
+}
+
+void keeper_rest(struct keeper *k)
+{
+    if (ev_io_is_open(&k->listen_io) && k->client_count < KEEPER_CLIENTS_MAX)
+        ev_io_want(&k->listen_io, EV_READ);
+    if (!k->box_count && !k->client_count)
+        ev_timer_start(k->loop, &k->linger, k->is_stopping ? 0 : k->spec->linger_ms, leave, k);
+}
+
+static void on_signal(void *ctx, int number)
+{
+    struct keeper *k = ctx;
+
+    log_info("keeper.stop", KV("signal", number), KV("sandboxes", k->box_count));
+    k->is_stopping = true;
+    client_close_all(k);
+    kept_kill_all(k);
+    keeper_rest(k);
+}
+
+/* ---- its beginning ---- */
+
+/* stderr is the log. It is looked at when a keeper starts: one says little in its life. */
+static int open_log(struct keeper *k, struct err *e)
+{
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+    OWN_FD int fd = openat(k->dir.fd, DIR_KEEPER_LOG, flags, 0600);
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > KEEPER_LOG_MAX_BYTES) {
+        (void)renameat(k->dir.fd, DIR_KEEPER_LOG, k->dir.fd, DIR_OLD_KEEPER_LOG);
+        own_fd_close(&fd);
+        fd = openat(k->dir.fd, DIR_KEEPER_LOG, flags, 0600);
+    }
+    if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+        return err_sys(e, "cannot open '" DIR_KEEPER_LOG "'");
+    return 0;
+}
+
+/* The last keeper may be on its way out. */
+static int take_lock(struct keeper *k, struct err *e)
+{
+    uint64_t end_ms = ev_now_ms(k->loop) + KEEPER_START_MS / 2;
+
+    while (lock_take(&k->dir, &k->lock_fd, e) < 0) {
+        OWN_FD int fd = -1;
+        struct err other;
+
+        if (e->code != ERR_EXISTS ||
+            dir_connect(k->dir.fd, DIR_ENGINE, SOCK_SEQPACKET, &fd, &other) == 0)
+            return -1;
+        (void)poll(NULL, 0, LOCK_STEP_MS);
+        ev_loop_turn(k->loop);
+        if (ev_now_ms(k->loop) > end_ms)
+            return -1;
+    }
+    return 0;
+}
+
+/* Two descriptors for each sandbox, and one for each caller. */
+static int raise_files(struct keeper *k, struct err *e)
+{
+    struct rlimit all;
+
+    if (getrlimit(RLIMIT_NOFILE, &k->files) < 0)
+        return err_sys(e, "cannot read the limit of open files");
+    all = (struct rlimit){ k->files.rlim_max, k->files.rlim_max };
+    return setrlimit(RLIMIT_NOFILE, &all) < 0 ? err_sys(e, "cannot raise the limit of open files")
+                                              : 0;
+}
+
+static int open_parts(struct keeper *k, struct err *e)
+{
+    static const int signals[] = { SIGTERM, SIGINT, 0 };
+    struct sweep_count swept;
+
+    if (ev_loop_new(&k->loop, e) < 0 ||
+        ev_children_open(k->loop, signals, on_signal, k, &k->kids, e) < 0)
+        return -1;
+    if (dir_open(&k->dir, k->spec->dir, true, e) < 0 || take_lock(k, e) < 0)
+        return -1;
+    if (open_log(k, e) < 0 || raise_files(k, e) < 0)
+        return -1;
+    k->self_pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (k->self_pidfd < 0)
+        return err_sys(e, "cannot open ourselves");
+    /* Before anything that it would copy. */
+    if (spawner_start(k, e) < 0)
+        return -1;
+    sweep(&k->dir, &swept);
+    if (swept.killed || swept.lost || swept.removed)
+        log_warn("keeper.swept", KV("killed", swept.killed), KV("lost", swept.lost),
+                 KV("removed", swept.removed));
+    (void)box_sweep();
+    return client_listen(k, e);
+}
+
+static void close_parts(struct keeper *k)
+{
+    if (k->loop) {
+        client_close_all(k);
+        ev_timer_stop(k->loop, &k->linger);
+        spawner_stop(k);
+    }
+    if (k->dir.fd >= 0 && k->lock_fd >= 0)
+        (void)unlinkat(k->dir.fd, DIR_ENGINE, 0);
+    ev_children_close(k->kids);
+    if (k->loop)
+        ev_loop_free(k->loop);
+    own_fd_close(&k->self_pidfd);
+    own_fd_close(&k->lock_fd);
+    dir_done(&k->dir);
+}
+
+int keeper_run(const struct keeper_spec *spec, struct err *e)
+{
+    struct keeper *k = NEW(struct keeper);
+    int ready_fd = spec->ready_fd, rc;
+
+    (void)prctl(PR_SET_NAME, "silica-keeper");
+    k->spec = spec;
+    k->dir = (struct dir)DIR_INIT;
+    k->lock_fd = k->listen_fd = k->self_pidfd = k->spawner_fd = -1;
+    k->queue_end = &k->queue;
+    rc = open_parts(k, e);
+    if (rc == 0) {
+        log_info("keeper.start", KV("pid", getpid()), KV("dir", spec->dir));
+        own_fd_close(&ready_fd);
+        keeper_rest(k);
+        ev_loop_run(k->loop);
+        log_info("keeper.end", KV("pid", getpid()));
+    }
+    close_parts(k);
+    free(k);
+    return rc;
+}

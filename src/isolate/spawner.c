@@ -1,0 +1,102 @@
+#include "isolate/spawner.h"
+
+#include "base/fd.h"
+#include "isolate/packet.h"
+#include "isolate/spec.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+struct request {
+    struct spawner_ask ask;
+    int fds[SPAWNER_FDS]; /* -1: none */
+    uint8_t text[SPEC_MAX_BYTES];
+    size_t text_n;
+};
+
+static void close_fds(struct request *r)
+{
+    for (int i = 0; i < SPAWNER_FDS; i++)
+        own_fd_close(&r->fds[i]);
+}
+
+static int given(const struct request *r, enum spawner_fd which)
+{
+    return r->fds[which] < 0 ? 0 : r->fds[which];
+}
+
+/* Puts the descriptors that came in their places. */
+static int sort_fds(struct request *r, const int *came, size_t n, struct err *e)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < SPAWNER_FDS; i++)
+        r->fds[i] = r->ask.has[i] && at < n ? came[at++] : -1;
+    while (at < n)
+        (void)close(came[at++]);
+    for (int i = 0; i < SPAWNER_FDS; i++)
+        if (r->ask.has[i] && r->fds[i] < 0)
+            return err_set(e, ERR_INTERNAL, "the keeper's descriptors did not come");
+    return 0;
+}
+
+static int make(const struct spawner_spec *me, struct request *r, struct spawner_answer *answer,
+                struct err *e)
+{
+    OWN(spec_done) struct spec spec = { 0 };
+    struct box *box = NULL;
+    int rc;
+
+    if (spec_read(span_of(r->text, r->text_n), &spec, e) < 0)
+        return -1;
+    spec.box.runtime_fd = me->runtime_fd;
+    spec.box.control_fd = given(r, SPAWNER_CONTROL);
+    spec.box.log_fd = given(r, SPAWNER_OUT);
+    spec.box.err_fd = given(r, SPAWNER_ERR);
+    spec.box.status_fd = given(r, SPAWNER_STATUS);
+    spec.box.is_staying = spec.is_kept && spec.box.command;
+    spec.box.place = (struct box_place){
+        .is_sibling = true,
+        .parent_pidfd = me->keeper_pidfd,
+        .join_pidfd = given(r, SPAWNER_JOIN),
+        .join_name = spec.join,
+    };
+    if (box_start(&spec.box, &box, e) < 0)
+        return -1;
+    rc = box_describe(box, &answer->box, e);
+    (void)snprintf(answer->unenforced, sizeof answer->unenforced, "%s", box_unenforced(box));
+    if (rc < 0)
+        box_free(box); /* it has ended already: its cgroups go with it */
+    else
+        box_release(box);
+    return rc;
+}
+
+/* False: the keeper is gone. */
+static bool serve(const struct spawner_spec *me, struct request *r)
+{
+    struct iovec parts[] = { { &r->ask, sizeof r->ask }, { r->text, sizeof r->text } };
+    struct spawner_answer answer = { 0 };
+    int came[SPAWNER_FDS];
+    size_t n, fd_count = LEN(came);
+    struct err e;
+
+    if (packet_receive(me->fd, parts, LEN(parts), &n, came, &fd_count, &e) < 0 || n < sizeof r->ask)
+        return false;
+    r->text_n = n - sizeof r->ask;
+    answer.is_made =
+        sort_fds(r, came, fd_count, &answer.e) == 0 && make(me, r, &answer, &answer.e) == 0;
+    close_fds(r);
+    return packet_send(me->fd, &(struct iovec){ &answer, sizeof answer }, 1, NULL, 0, &e) == 0;
+}
+
+_Noreturn void spawner_run(const struct spawner_spec *spec)
+{
+    static struct request r;
+
+    (void)prctl(PR_SET_NAME, "silica-spawner");
+    while (serve(spec, &r))
+        continue;
+    _exit(0);
+}
