@@ -11,6 +11,8 @@ struct object {
     int64_t generation;
     const char *name, *name_space, *uid; /* in the metadata document */
     bool is_deleting;
+    const char *view;               /* the version it shows, of an `other`; a constant */
+    struct object *other;           /* atomic: itself in another version, made on demand */
     struct object_member members[]; /* metadata first; the names' texts follow the array */
 };
 
@@ -210,6 +212,7 @@ void object_unref(struct object *o)
 {
     if (!o || __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) != 1)
         return;
+    object_unref(o->other);
     for (uint32_t i = 0; i < o->n; i++)
         json_doc_unref(o->members[i].doc);
     free(o);
@@ -450,11 +453,30 @@ int object_write(const struct object *o, const char *api_version, struct buf *ou
     return -1;
 }
 
+struct object *object_other(const struct object *o, const struct kind *kind, const char *version)
+{
+    struct object *other = __atomic_load_n(&o->other, __ATOMIC_ACQUIRE);
+
+    return other && other->kind == kind && strcmp(other->view, version) == 0 ? object_ref(other)
+                                                                             : NULL;
+}
+
+void object_keep_other(struct object *o, const char *version, struct object *other)
+{
+    struct object *none = NULL;
+
+    other->view = version;
+    if (__atomic_compare_exchange_n(&o->other, &none, other, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        (void)object_ref(other);
+}
+
 size_t object_memory(const struct object *o)
 {
+    const struct object *other = __atomic_load_n(&o->other, __ATOMIC_ACQUIRE);
     size_t bytes = sizeof *o + o->n * sizeof *o->members;
 
     for (uint32_t i = 0; i < o->n; i++)
         bytes += json_doc_memory(o->members[i].doc) + strlen(o->members[i].name) + 1;
-    return bytes;
+    return bytes + (other ? object_memory(other) : 0);
 }
