@@ -41,7 +41,8 @@ void ev_children_close(struct ev_children *kids);
 unsigned ev_child_spawn_begin(struct ev_children *kids);
 void ev_child_spawn_end(struct ev_children *kids, unsigned epoch);
 
-/* fn(ctx) runs once, in a later turn, when the child has ended. Call between begin and end. */
+/* fn(ctx) runs once, in a later turn, when the child has ended. Call between begin and end, or in the callback that
+ * started the child on the loop's own thread. */
 void ev_child_watch(struct ev_children *kids, struct ev_child *c, pid_t pid, ev_fn fn, void *ctx);
 /* Stops waiting; the child will be reaped as an orphan. */
 void ev_child_forget(struct ev_children *kids, struct ev_child *c);

@@ -24,13 +24,49 @@ struct launch {
         fail; /* written by the child, read by us when it is gone: no copy in between */
 };
 
+struct spawn_flight {
+    struct launch launch;
+    struct spawn_spec spec;
+    int is_aboard; /* the kernel clears it when the child lets go of our memory */
+    uint8_t stack[STACK_BYTES] __attribute__((aligned(16)));
+};
+
 /* A thread's own, so that two threads may spawn at once; it goes away with the thread. */
 static _Thread_local uint8_t child_stack[STACK_BYTES] __attribute__((aligned(64)));
 
-IN_CHILD static int fail_at(struct launch *l, enum spawn_step step)
+/* A system call without the C library: its wrappers write errno, which is the errno of our thread, and that may be
+ * running. Returns what the kernel does: -errno on failure. */
+IN_CHILD static long call(long number, long a, long b, long c, long d)
 {
-    l->fail.sys = errno;
-    l->fail.step = step;
+#if defined(__x86_64__)
+    register long fourth __asm__("r10") = d;
+    long result;
+
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "0"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
+                     : "rcx", "r11", "memory");
+    return result;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    return x0;
+#else
+#error "say here how this processor makes a system call"
+#endif
+}
+
+/* 0, or -1 with the failed step noted: result is what call() returned. */
+IN_CHILD static int check(struct launch *l, enum spawn_step step, long result)
+{
+    if (result >= 0)
+        return 0;
+    l->fail = (struct spawn_fail){ step, (int)-result };
     return -1;
 }
 
@@ -42,19 +78,21 @@ IN_CHILD static int set_stdio(struct launch *l)
         fds[i] = l->spec->fds[i];
         /* A source that is itself one of the targets would be overwritten: move it out of the way. */
         if (fds[i] >= 0 && fds[i] < 3 && fds[i] != i) {
-            fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-            if (fds[i] < 0)
-                return fail_at(l, SPAWN_STEP_STDIO);
+            fds[i] = (int)call(SYS_fcntl, fds[i], F_DUPFD_CLOEXEC, 3, 0);
+            if (check(l, SPAWN_STEP_STDIO, fds[i]) < 0)
+                return -1;
         }
     }
     for (int i = 0; i < 3; i++) {
         if (fds[i] < 0)
             continue;
-        if (fds[i] == i ? fcntl(i, F_SETFD, 0) < 0 : dup2(fds[i], i) < 0)
-            return fail_at(l, SPAWN_STEP_STDIO);
+        if (check(l, SPAWN_STEP_STDIO,
+                  fds[i] == i ? call(SYS_fcntl, i, F_SETFD, 0, 0)
+                              : call(SYS_dup3, fds[i], i, 0, 0)) < 0)
+            return -1;
     }
     /* All others are close-on-exec from birth. This is the belt, for one a library opened without. */
-    (void)syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
+    (void)call(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */, 0);
     return 0;
 }
 
@@ -63,18 +101,15 @@ IN_CHILD static int set_stdio(struct launch *l)
  * actions to be sure would cost as much as the rest of this function together. */
 IN_CHILD static int reset_signals(struct launch *l)
 {
-    const struct sigaction act = { .sa_handler = SIG_DFL };
-    sigset_t none;
+    const uint64_t zeros[4] = { 0 }; /* the default action, and the empty set */
 
-    (void)sigaction(SIGPIPE, &act, NULL);
-    (void)sigaction(SIGXFSZ, &act, NULL);
-    sigemptyset(&none);
-    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-        return fail_at(l, SPAWN_STEP_SIGNALS);
-    return 0;
+    (void)call(SYS_rt_sigaction, SIGPIPE, (long)zeros, 0, sizeof zeros[0]);
+    (void)call(SYS_rt_sigaction, SIGXFSZ, (long)zeros, 0, sizeof zeros[0]);
+    return check(l, SPAWN_STEP_SIGNALS,
+                 call(SYS_rt_sigprocmask, SIG_SETMASK, (long)zeros, 0, sizeof zeros[0]));
 }
 
-IN_CHILD static bool is_absent(int sys)
+IN_CHILD static bool is_absent(long sys)
 {
     return sys == ENOENT || sys == ENOTDIR || sys == ESTALE || sys == ENODEV || sys == ETIMEDOUT;
 }
@@ -97,8 +132,13 @@ IN_CHILD static bool join(char path[PATH_MAX], const char *dir, size_t dir_n, co
     return true;
 }
 
-/* Returns only when nothing could be run, with errno set. */
-IN_CHILD static void run_program(const struct spawn_spec *s)
+IN_CHILD static long exec_path(const struct spawn_spec *s, const char *path)
+{
+    return call(SYS_execve, (long)path, (long)s->argv, (long)s->envp, 0);
+}
+
+/* Returns only when nothing could be run, with -errno. */
+IN_CHILD static long run_program(const struct spawn_spec *s)
 {
     const char *name = s->argv[0], *dir = s->search_path ? s->search_path : SPAWN_DEFAULT_PATH;
     char path[PATH_MAX];
@@ -106,33 +146,31 @@ IN_CHILD static void run_program(const struct spawn_spec *s)
     bool is_denied = false;
 
     for (; name[name_n]; name_n++) {
-        if (name[name_n] == '/') {
-            execve(name, s->argv, s->envp);
-            return;
-        }
+        if (name[name_n] == '/')
+            return exec_path(s, name);
     }
-    errno = ENOENT;
     for (;;) {
         size_t n = 0;
 
         while (dir[n] && dir[n] != ':')
             n++;
         if (join(path, dir, n, name, name_n)) {
-            execve(path, s->argv, s->envp);
-            if (errno == EACCES)
+            long result = exec_path(s, path);
+
+            if (result == -EACCES)
                 is_denied = true; /* another directory may hold one that we may run */
-            else if (!is_absent(errno))
-                return;
+            else if (!is_absent(-result))
+                return result;
         }
         if (!dir[n])
             break;
         dir += n + 1;
     }
-    errno = is_denied ? EACCES : ENOENT;
+    return is_denied ? -EACCES : -ENOENT;
 }
 
-/* Who we are: the child, on the parent's memory while its thread sleeps. Nothing here may lock, allocate,
- * or write anywhere but this stack and *l. */
+/* Who we are: the child, on the parent's memory; its thread sleeps, or goes on beside us. Nothing here may lock,
+ * allocate, or write anywhere but this stack and *l: not even errno. */
 IN_CHILD static int child_main(void *arg)
 {
     struct launch *l = arg;
@@ -140,47 +178,58 @@ IN_CHILD static int child_main(void *arg)
     int rc = 0;
 
     if (s->flags & SPAWN_SESSION)
-        rc = setsid() < 0 ? fail_at(l, SPAWN_STEP_SESSION) : 0;
+        rc = check(l, SPAWN_STEP_SESSION, call(SYS_setsid, 0, 0, 0, 0));
     else if (s->flags & SPAWN_GROUP)
-        rc = setpgid(0, 0) < 0 ? fail_at(l, SPAWN_STEP_SESSION) : 0;
+        rc = check(l, SPAWN_STEP_SESSION, call(SYS_setpgid, 0, 0, 0, 0));
     if (rc == 0 && (s->flags & SPAWN_SUBREAPER))
-        rc = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? fail_at(l, SPAWN_STEP_SESSION) : 0;
+        rc = check(l, SPAWN_STEP_SESSION, call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0));
     /* The directory before the descriptors: cwd_fd may be one of those about to be replaced. */
     if (rc == 0 && s->cwd_fd >= 0)
-        rc = fchdir(s->cwd_fd) < 0 ? fail_at(l, SPAWN_STEP_CHDIR) : 0;
+        rc = check(l, SPAWN_STEP_CHDIR, call(SYS_fchdir, s->cwd_fd, 0, 0, 0));
     else if (rc == 0 && s->cwd)
-        rc = chdir(s->cwd) < 0 ? fail_at(l, SPAWN_STEP_CHDIR) : 0;
+        rc = check(l, SPAWN_STEP_CHDIR, call(SYS_chdir, (long)s->cwd, 0, 0, 0));
     if (rc == 0)
         rc = set_stdio(l);
     if (rc == 0 && (s->flags & SPAWN_TTY))
-        rc = ioctl(0, TIOCSCTTY, 0) < 0 ? fail_at(l, SPAWN_STEP_TTY) : 0;
+        rc = check(l, SPAWN_STEP_TTY, call(SYS_ioctl, 0, TIOCSCTTY, 0, 0));
     if (rc == 0)
         rc = reset_signals(l);
-    if (rc == 0) {
-        run_program(s);
-        (void)fail_at(l, SPAWN_STEP_EXEC);
-    }
+    if (rc == 0)
+        (void)check(l, SPAWN_STEP_EXEC, run_program(s));
     /* Not _exit(): it never returns, and a sanitizer would tidy a stack it does not know. */
-    (void)syscall(SYS_exit_group, 127);
+    (void)call(SYS_exit_group, 127, 0, 0, 0);
     return 127;
+}
+
+/* Every signal blocked: a handler of ours must not run in the child. The raw call: the C library would leave its own
+ * two signals out, and a set*id() of another thread must not run its handler in the child either. */
+static uint64_t block_signals(void)
+{
+    uint64_t all = UINT64_MAX, before = 0;
+
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    return before;
+}
+
+static void restore_signals(uint64_t before)
+{
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
 pid_t spawn(const struct spawn_spec *s, struct spawn_fail *ret_fail)
 {
     struct launch l = { s, { SPAWN_STEP_NONE, 0 } };
-    uint64_t all = UINT64_MAX, before = 0;
+    uint64_t before;
     int sys;
     pid_t pid;
 
     assert(s->argv && s->argv[0] && s->envp);
-    /* The raw call: the C library would leave its own two signals out, and a set*id() of another thread
-     * must not run its handler in the child either. */
-    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    before = block_signals();
     /* No exit signal in the flags: exec makes it SIGCHLD, and one that never gets there stays silent and
      * is invisible to a wait for any child, so the status cannot be taken from us. */
     pid = clone(child_main, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK, &l);
     sys = errno;
-    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+    restore_signals(before);
     if (pid < 0) {
         *ret_fail = (struct spawn_fail){ SPAWN_STEP_CLONE, sys };
         return -1;
@@ -191,6 +240,47 @@ pid_t spawn(const struct spawn_spec *s, struct spawn_fail *ret_fail)
         ;
     *ret_fail = l.fail;
     return -1;
+}
+
+pid_t spawn_begin(const struct spawn_spec *s, struct spawn_flight **ret,
+                  struct spawn_fail *ret_fail)
+{
+    struct spawn_flight *f = own_resize(NULL, 1, sizeof *f); /* not zeroed: it is mostly stack */
+    uint64_t before;
+    int sys;
+    pid_t pid;
+
+    assert(s->argv && s->argv[0] && s->envp);
+    f->spec = *s;
+    f->launch = (struct launch){ &f->spec, { SPAWN_STEP_NONE, 0 } };
+    f->is_aboard = 1;
+    before = block_signals();
+    pid = clone(child_main, f->stack + sizeof f->stack, CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD,
+                &f->launch, NULL, NULL, &f->is_aboard);
+    sys = errno;
+    restore_signals(before);
+    if (pid < 0) {
+        free(f);
+        *ret_fail = (struct spawn_fail){ SPAWN_STEP_CLONE, sys };
+        return -1;
+    }
+    *ret = f;
+    return pid;
+}
+
+bool spawn_has_left(const struct spawn_flight *f)
+{
+    return !__atomic_load_n(&f->is_aboard, __ATOMIC_ACQUIRE);
+}
+
+struct spawn_fail spawn_flight_fail(const struct spawn_flight *f)
+{
+    return f->launch.fail;
+}
+
+void spawn_flight_free(struct spawn_flight *f)
+{
+    free(f);
 }
 
 const char *spawn_step_name(enum spawn_step step)

@@ -2,14 +2,16 @@
  *
  * Owns:     nothing but a small stack per calling thread. The child shares our memory until it execs (as
  *           after vfork), so nothing is copied, and a failure comes back as a value: no pipe, no read.
- * Used by:  runtime/exec.c on its spawn threads, the node's helpers. Needs no loop.
- * Threads:  any; the calling thread sleeps until the child has exec'ed or died. Every signal is blocked in
- *           it meanwhile. Between clone and exec only system calls run.
+ * Used by:  runtime/exec on the loop and on its spawn threads, the node's helpers. Needs no loop.
+ * Threads:  any. spawn: the calling thread sleeps until the child has exec'ed or died, which a file system may
+ *           make long. spawn_begin: it does not wait for the child at all. Every signal is blocked in the thread
+ *           meanwhile. Between clone and exec only system calls run, and none that touches the thread's storage.
  * Child:    gets descriptors 0, 1, 2 and no other, an empty signal mask, default actions for SIGPIPE and SIGXFSZ.
  *           Another signal we ignore stays ignored, as exec has it. A process that calls this must catch none:
  *           a handler could run in the child, on shared memory.
  * Reaping:  a child that was started is reaped by whoever waits for children (ev/child). One that failed
- *           before exec is reaped here, and sends no SIGCHLD: until exec it has no exit signal.
+ *           before exec is reaped by spawn itself, and sends no SIGCHLD: until exec it has no exit signal. Of
+ *           spawn_begin all children are the caller's to reap, the failed ones too.
  */
 #ifndef SILICA_EV_SPAWN_H
 #define SILICA_EV_SPAWN_H
@@ -63,6 +65,21 @@ struct spawn_fail {
  * remembered, a missing file or directory means the next one, anything else ends the search. A file that
  * is no program and has no "#!" is ENOEXEC; no shell is tried. */
 pid_t spawn(const struct spawn_spec *s, struct spawn_fail *ret_fail);
+
+/* A start nobody waits for. The child reads the texts of the spec, and its stack, until it has left. */
+struct spawn_flight;
+
+/* The pid as soon as the child exists, or -1 with *ret_fail filled. The descriptors may be closed on return; the
+ * texts of the spec must live until spawn_has_left. Whether the program was found shows in spawn_flight_fail when the
+ * child has ended. */
+pid_t spawn_begin(const struct spawn_spec *s, struct spawn_flight **ret,
+                  struct spawn_fail *ret_fail);
+/* True when it no longer uses our memory: it runs its program, or has ended. */
+bool spawn_has_left(const struct spawn_flight *f);
+/* Valid once the child was reaped. */
+struct spawn_fail spawn_flight_fail(const struct spawn_flight *f);
+/* Only once the child has left or was reaped. */
+void spawn_flight_free(struct spawn_flight *f);
 
 /* "cannot run 'prog': No such file or directory", or the directory where that was the subject. -1. */
 int spawn_err(struct err *e, const struct spawn_spec *s, struct spawn_fail fail);

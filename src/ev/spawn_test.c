@@ -67,6 +67,23 @@ static void make_file(const char *name, const char *text, mode_t mode)
     (void)close(fd);
 }
 
+/* The same start without waiting: the child is ours to reap, and says the same. */
+static void expect_flight_fails(const struct spawn_spec *s, struct spawn_fail want)
+{
+    struct spawn_flight *f = NULL;
+    struct spawn_fail fail = { 0 };
+    int status = 0;
+    pid_t pid;
+
+    pid = spawn_begin(s, &f, &fail);
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(spawn_has_left(f));
+    assert_int_equal(spawn_flight_fail(f).step, want.step);
+    assert_int_equal(spawn_flight_fail(f).sys, want.sys);
+    spawn_flight_free(f);
+}
+
 static void test_failures_name_their_step(void **state)
 {
     /* clang-format off */
@@ -110,6 +127,7 @@ static void test_failures_name_their_step(void **state)
         assert_string_equal(e.msg, r->message);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left to reap */
         assert_int_equal(errno, ECHILD);
+        expect_flight_fails(&s, fail);
     }
 }
 
@@ -278,6 +296,78 @@ static void test_a_terminal_becomes_the_controlling_one(void **state)
     (void)close(master);
 }
 
+/* A start that nobody waits for stands still in exec, as on a file system that hangs: a lease on the program does it.
+ * Meanwhile this thread goes on, and its errno is its own. */
+static void test_nobody_waits_for_a_flight(void **state)
+{
+    static char *argv[] = { "./leased", NULL };
+    struct spawn_spec s = SPAWN_SPEC_INIT;
+    struct spawn_fail fail = { 0 };
+    struct spawn_flight *f = NULL;
+    char path[128];
+    int lease, status = -1;
+    pid_t pid;
+
+    (void)state;
+    make_file("leased", "#!/bin/sh\nexit 7\n", 0755);
+    (void)snprintf(path, sizeof path, "%s/leased", tmp_dir);
+    lease = open(path, O_RDONLY | O_CLOEXEC);
+    (void)signal(SIGIO, SIG_IGN);
+    if (lease < 0 || fcntl(lease, F_SETLEASE, F_WRLCK) < 0) {
+        print_message("no leases on this file system\n");
+        skip();
+    }
+    s.argv = argv;
+    s.envp = envp;
+    s.cwd = tmp_dir;
+    errno = EXFULL;
+    pid = spawn_begin(&s, &f, &fail);
+    assert_true(pid > 0);
+    (void)usleep(20000);
+    assert_false(spawn_has_left(f));
+    assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+    assert_int_equal(errno, EXFULL);
+    assert_int_equal(fcntl(lease, F_SETLEASE, F_UNLCK), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WEXITSTATUS(status), 7);
+    assert_true(spawn_has_left(f));
+    assert_int_equal(spawn_flight_fail(f).step, SPAWN_STEP_NONE);
+    spawn_flight_free(f);
+    (void)close(lease);
+    (void)signal(SIGIO, SIG_DFL);
+}
+
+static void test_a_flight_gets_what_a_spawn_gets(void **state)
+{
+    static char *argv[] = { "sh", "-c",
+                            "pwd; ls /proc/self/fd; sed -n '/^Sig[BI]/p' /proc/self/status", NULL };
+    OWN(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX_BYTES);
+    struct spawn_spec s = SPAWN_SPEC_INIT;
+    struct spawn_fail fail = { 0 };
+    struct spawn_flight *f = NULL;
+    int fds[2], status = -1;
+    struct err e;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    s.argv = argv;
+    s.envp = envp;
+    s.cwd = "/usr";
+    s.fds[1] = fds[1];
+    s.flags = SPAWN_SESSION | SPAWN_SUBREAPER;
+    pid = spawn_begin(&s, &f, &fail);
+    assert_true(pid > 0);
+    (void)close(fds[1]); /* it has its own */
+    assert_int_equal(fd_read_all(fds[0], &out, &e), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_string_equal(buf_cstr(&out), "/usr\n0\n1\n2\n3\nSigBlk:\t0000000000000000\nSigIgn:\t"
+                                        "0000000000000000\n");
+    spawn_flight_free(f);
+    (void)close(fds[0]);
+}
+
 static void *spawn_many(void *ctx)
 {
     static char *argv[] = { "true", NULL };
@@ -324,7 +414,7 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-    static const char *const names[] = { "plain", "locked", "tool", "b/tool" };
+    static const char *const names[] = { "plain", "locked", "leased", "tool", "b/tool" };
     char path[128];
 
     (void)state;
@@ -357,6 +447,8 @@ int main(void)
         cmocka_unit_test(test_signals_are_as_after_login),
         cmocka_unit_test(test_orphans_stay_below_a_subreaper),
         cmocka_unit_test(test_a_terminal_becomes_the_controlling_one),
+        cmocka_unit_test(test_nobody_waits_for_a_flight),
+        cmocka_unit_test(test_a_flight_gets_what_a_spawn_gets),
         cmocka_unit_test(test_threads_spawn_side_by_side),
     };
 

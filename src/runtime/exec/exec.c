@@ -4,18 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* More only wait for the same processors: measured, see the style page, 8 */
-#define SPAWN_THREADS 2
+#define SPAWN_THREADS 2 /* more only wait for the same processors */
 #define KILL_THREADS  2 /* one tree that will not die must not keep another from its deadline */
-/* Most commands end sooner: their pipes are then read once and never watched. The more run at once the longer
- * each takes, and the more watching would cost. Until then a command may block on a full pipe. */
-#define LAZY_MS     2U
-#define LAZY_MAX_MS 20U
+/* Most commands end sooner: their pipes are then read once and never watched, and only so many of them are on the
+ * processors at once, which keeps the caches warm: one that ends makes room for the next. One that has lived so long is
+ * not counted any more, and its pipes are watched. Each one that is young beside it may take as much again. */
+#define YOUNG_MS      2U
+#define YOUNG_MAX_MS  20U
+#define YOUNG_PER_CPU 2U
+#define YOUNG_MIN     4U /* also on one processor: commands wait for other things too */
 
 static void start_next(struct exec_pool *pool);
 
@@ -58,7 +61,9 @@ static void exec_free(void *ctx)
         ev_free_later(x->pool->loop, x, exec_free);
         return;
     }
-    exec_launch_done(&x->launch);
+    /* A child that was killed before its exec and does not die may still stand on that stack: it is left to it. */
+    if (exec_launch_is_over(&x->launch))
+        exec_launch_done(&x->launch);
     buf_done(&x->out[0].kept);
     buf_done(&x->out[1].kept);
     buf_done(&x->result.out);
@@ -81,6 +86,7 @@ static void finish(struct exec *x)
     for (size_t i = 0; i < 2; i++)
         exec_out_close(x, i);
     list_remove(x);
+    exec_grow_up(x);
     start_next(pool);
     r->out_bytes = x->out[0].total;
     r->err_bytes = x->out[1].total;
@@ -138,11 +144,24 @@ void exec_start_drain(struct exec *x)
                        x);
 }
 
+void exec_grow_up(struct exec *x)
+{
+    if (!x->is_young)
+        return;
+    x->is_young = false;
+    x->pool->young--;
+    start_next(x->pool);
+}
+
 static void on_child(void *ctx)
 {
     struct exec *x = ctx;
     int status = x->child.wait_status;
 
+    exec_grow_up(x);
+    if (x->launch.flight)
+        x->result.fail = spawn_flight_fail(x->launch.flight);
+    exec_launch_done(&x->launch);
     x->state = EXEC_DRAINING;
     x->result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     x->result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -160,9 +179,14 @@ static void on_child(void *ctx)
     exec_settle(x);
 }
 
-static void on_lazy(void *ctx)
+static void on_grown_up(void *ctx)
 {
-    exec_out_open(ctx);
+    struct exec *x = ctx;
+
+    exec_grow_up(x);
+    exec_out_open(x);
+    if (exec_launch_is_over(&x->launch) && !spawn_flight_fail(x->launch.flight).step)
+        exec_launch_done(&x->launch); /* a failure is wanted when the child is reaped */
 }
 
 static void on_deadline(void *ctx)
@@ -173,15 +197,42 @@ static void on_deadline(void *ctx)
     exec_start_kill(x);
 }
 
+/* The process is there. */
+static void begin_run(struct exec *x)
+{
+    struct exec_pool *pool = x->pool;
+
+    x->pid = x->launch.pid;
+    ev_child_watch(pool->children, &x->child, x->pid, on_child, x);
+    x->state = EXEC_RUNNING;
+    x->started_ms = ev_now_ms(pool->loop);
+    if (x->deadline_ms)
+        ev_timer_start(pool->loop, &x->deadline, x->deadline_ms, on_deadline, x);
+    if (exec_is_streamed(x)) {
+        exec_out_open(x);
+    } else {
+        x->is_young = true;
+        pool->young++;
+        ev_timer_start(pool->loop, &x->timer, MIN(YOUNG_MS + pool->young, YOUNG_MAX_MS),
+                       on_grown_up, x);
+    }
+    exec_in_begin(x);
+}
+
+static void take_ends(struct exec *x)
+{
+    x->out[0].fd = take_fd(&x->launch.out_fd);
+    x->out[1].fd = take_fd(&x->launch.err_fd);
+    x->in_fd = take_fd(&x->launch.in_fd);
+}
+
 static void on_spawned(void *ctx)
 {
     struct exec *x = ctx;
     struct exec_pool *pool = x->pool;
     struct exec_launch *l = &x->launch;
 
-    x->out[0].fd = take_fd(&l->out_fd);
-    x->out[1].fd = take_fd(&l->err_fd);
-    x->in_fd = take_fd(&l->in_fd);
+    take_ends(x);
     if (x->spawn_work.is_canceled)
         l->fail = (struct spawn_fail){ SPAWN_STEP_CLONE, ECANCELED };
     if (l->fail.step != SPAWN_STEP_NONE) {
@@ -190,20 +241,9 @@ static void on_spawned(void *ctx)
         finish(x);
         return;
     }
-    x->pid = l->pid;
-    ev_child_watch(pool->children, &x->child, x->pid, on_child, x);
+    begin_run(x);
     ev_child_spawn_end(pool->children, x->epoch);
     exec_launch_done(l);
-    x->state = EXEC_RUNNING;
-    x->started_ms = ev_now_ms(pool->loop);
-    if (x->deadline_ms)
-        ev_timer_start(pool->loop, &x->deadline, x->deadline_ms, on_deadline, x);
-    if (x->mode == EXEC_STREAM || x->mode == EXEC_PTY)
-        exec_out_open(x);
-    else
-        ev_timer_start(pool->loop, &x->timer, MIN(LAZY_MS + pool->live.n / 4, LAZY_MAX_MS), on_lazy,
-                       x);
-    exec_in_begin(x);
     if (x->result.is_canceled)
         exec_start_kill(x);
     else if (pool->is_stopping)
@@ -212,10 +252,33 @@ static void on_spawned(void *ctx)
         x->ops->on_started(x->ctx, x->pid);
 }
 
+static void on_never_ran(void *ctx)
+{
+    finish(ctx);
+}
+
+/* A command whose start nobody has to be told of needs no thread that waits for its exec: if the program cannot be run,
+ * that is known when the child has ended. */
+static void launch_here(struct exec *x)
+{
+    exec_launch_begin(x);
+    take_ends(x);
+    if (x->launch.fail.step == SPAWN_STEP_NONE) {
+        begin_run(x);
+        return;
+    }
+    x->result.fail = x->launch.fail;
+    ev_post(x->pool->loop, &x->task, on_never_ran, x); /* not now: we may be inside exec_start */
+}
+
 static void launch(struct exec *x)
 {
     x->state = EXEC_SPAWNING;
     list_add(&x->pool->live, x);
+    if (!exec_is_streamed(x)) {
+        launch_here(x);
+        return;
+    }
     x->epoch = ev_child_spawn_begin(x->pool->children);
     ev_pool_submit(x->pool->spawners, &x->spawn_work, exec_launch_run, on_spawned, x);
 }
@@ -225,6 +288,8 @@ static void start_next(struct exec_pool *pool)
     while (pool->queue.head && pool->live.n < pool->running_max) {
         struct exec *x = pool->queue.head;
 
+        if (!exec_is_streamed(x) && pool->young >= pool->young_max)
+            return; /* in a moment: exec_grow_up */
         list_remove(x);
         launch(x);
     }
@@ -299,11 +364,6 @@ int exec_resize(struct exec *x, uint16_t cols, uint16_t rows, struct err *e)
                                                       : 0;
 }
 
-static void on_never_ran(void *ctx)
-{
-    finish(ctx);
-}
-
 void exec_cancel(struct exec *x)
 {
     if (x->state == EXEC_FINISHED || x->result.is_canceled)
@@ -339,6 +399,16 @@ unsigned exec_queued(const struct exec_pool *pool)
     return pool->queue.n;
 }
 
+/* By the processors we may use. */
+static unsigned count_young(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return YOUNG_MIN;
+    return MAX((unsigned)CPU_COUNT(&set) * YOUNG_PER_CPU, YOUNG_MIN);
+}
+
 int exec_pool_new(struct ev_loop *loop, struct ev_children *children,
                   const struct exec_pool_spec *spec, struct exec_pool **ret, struct err *e)
 {
@@ -347,6 +417,7 @@ int exec_pool_new(struct ev_loop *loop, struct ev_children *children,
     pool->loop = loop;
     pool->children = children;
     pool->running_max = spec->running_max ? spec->running_max : EXEC_RUNNING_MAX;
+    pool->young_max = count_young();
     pool->null_fd = fd_open_null(e);
     if (pool->null_fd < 0 || exec_env_prepare(pool, spec, e) < 0 ||
         ev_pool_new(loop, "spawn", SPAWN_THREADS, &pool->spawners, e) < 0 ||

@@ -71,7 +71,8 @@ void exec_start_kill(struct exec *x)
         return;
     x->is_killing = true;
     ev_timer_stop(x->pool->loop, &x->timer);
-    exec_out_open(x); /* the lazy timer is gone, and the kill may take a while */
+    exec_grow_up(x);
+    exec_out_open(x); /* nobody would look at them otherwise, and the kill may take a while */
     /* On this thread a running command is not reaped, so the descriptor is of it and no other. */
     x->tree = (struct tree){ .main = x->pid, .has_main = x->state == EXEC_RUNNING, .main_fd = -1 };
     if (x->tree.has_main)

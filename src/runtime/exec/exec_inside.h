@@ -3,7 +3,7 @@
  *     exec.c         the pool, the life of a command from start to on_exit
  *     exec_end.c     ends before the end: deadline and cancel kill its tree, shutdown all of them
  *     exec_io.c      its pipes: output in, input out
- *     exec_launch.c  what is prepared for it and done on a spawn thread: arguments, variables, pipes, terminal
+ *     exec_launch.c  what is prepared for it and how it is started: arguments, variables, pipes, terminal
  */
 #ifndef SILICA_RUNTIME_EXEC_INSIDE_H
 #define SILICA_RUNTIME_EXEC_INSIDE_H
@@ -16,7 +16,7 @@
 
 enum exec_state {
     EXEC_QUEUED,   /* waits for its turn */
-    EXEC_SPAWNING, /* on a spawn thread */
+    EXEC_SPAWNING, /* on a spawn thread, or it could not be started and will be told so */
     EXEC_RUNNING,
     EXEC_DRAINING, /* it has ended, a pipe of it has not */
     EXEC_FINISHED, /* on_exit has run; freed when the stack is clear */
@@ -42,7 +42,8 @@ struct exec_in {
     void *ctx;
 };
 
-/* What the spawn thread reads, and where it leaves its results. The loop does not touch it meanwhile. */
+/* What the spawn thread reads, and where it leaves its results. The loop does not touch it meanwhile. Where no thread is
+ * needed the child itself reads it, until it runs its program. */
 struct exec_launch {
     struct buf text; /* arguments, variables and directory, each with its NUL */
     char **argv;
@@ -51,6 +52,7 @@ struct exec_launch {
     int cwd_fd;
     struct spawn_spec spec;
     struct spawn_fail fail;
+    struct spawn_flight *flight; /* NULL: it was waited for */
     pid_t pid;
     int out_fd, err_fd, in_fd; /* our ends */
 };
@@ -78,7 +80,8 @@ struct exec {
     pid_t pid;
     uint64_t started_ms;
     struct ev_timer deadline;
-    struct ev_timer timer; /* first the start of polling, later the end of draining */
+    struct ev_timer timer; /* first the end of its youth, later the end of draining */
+    bool is_young;         /* may end any moment, and its start still costs */
     struct ev_task task;   /* finishes what never ran */
     bool is_paused, is_drain_due;
     bool is_killing, is_killed; /* its tree is being ended; has been */
@@ -103,6 +106,8 @@ struct exec_pool {
     struct exec_list queue, live;
     unsigned unfinished; /* those whose on_exit is to come, in a list or not */
     unsigned running_max;
+    unsigned young,
+        young_max; /* started a moment ago; more would only wait for the same processors */
     struct buf env_text;
     char **envp; /* shared by all commands without variables of their own */
     size_t env_count;
@@ -116,10 +121,19 @@ struct exec_pool {
     void *stop_ctx;
 };
 
+/* Output goes on as it comes; else it is kept for the end. */
+static inline bool exec_is_streamed(const struct exec *x)
+{
+    return x->mode == EXEC_STREAM || x->mode == EXEC_PTY;
+}
+
 /* exec_launch.c */
 int exec_env_prepare(struct exec_pool *pool, const struct exec_pool_spec *spec, struct err *e);
 int exec_launch_prepare(struct exec *x, const struct exec_spec *spec, struct err *e);
-void exec_launch_run(void *ctx); /* ctx: the exec; on a spawn thread */
+void exec_launch_run(void *ctx);        /* ctx: the exec; on a spawn thread: waits for its exec */
+void exec_launch_begin(struct exec *x); /* on the loop: waits for nothing */
+/* True when nobody reads the texts any more, and they can be freed before the command has ended. */
+bool exec_launch_is_over(const struct exec_launch *l);
 void exec_launch_done(struct exec_launch *l);
 
 /* exec_io.c */
@@ -133,6 +147,7 @@ void exec_in_begin(struct exec *x); /* the process is there: send what was queue
 void exec_in_close(struct exec *x); /* fails what is queued */
 
 /* exec.c */
+void exec_grow_up(struct exec *x);     /* it runs for a while now: the next may start */
 void exec_settle(struct exec *x);      /* an output ended; perhaps that was all */
 void exec_start_drain(struct exec *x); /* it ended or was killed: its pipes get so long to close */
 

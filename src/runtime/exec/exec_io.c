@@ -9,11 +9,6 @@
 /* Then the others have their turn: a command that floods us is one of many */
 #define READS_PER_TURN 16
 
-static bool is_streamed(const struct exec *x)
-{
-    return x->mode == EXEC_STREAM || x->mode == EXEC_PTY;
-}
-
 bool exec_out_is_open(const struct exec *x)
 {
     return x->out[0].fd >= 0 || x->out[1].fd >= 0;
@@ -44,7 +39,7 @@ static void take(struct exec *x, size_t which, struct span piece)
     o->total += piece.n;
     if (!x->ops)
         return; /* nobody wants it any more */
-    if (is_streamed(x))
+    if (exec_is_streamed(x))
         x->ops->on_output(x->ctx, (enum exec_stream)which, piece);
     else
         keep(x, o, piece);
@@ -54,8 +49,8 @@ void exec_out_read(struct exec *x, size_t which)
 {
     struct exec_out *o = &x->out[which];
     uint8_t *scratch = ev_scratch(x->pool->loop);
-    size_t most =
-        is_streamed(x) && x->ops ? MIN(x->chunk_max, (size_t)EV_SCRATCH_BYTES) : EV_SCRATCH_BYTES;
+    size_t most = exec_is_streamed(x) && x->ops ? MIN(x->chunk_max, (size_t)EV_SCRATCH_BYTES)
+                                                : EV_SCRATCH_BYTES;
 
     for (int i = 0; i < READS_PER_TURN && o->fd >= 0 && !x->is_paused; i++) {
         ssize_t n = read(o->fd, scratch, most);
@@ -128,7 +123,7 @@ void exec_out_open(struct exec *x)
 
 void exec_pause(struct exec *x)
 {
-    if (x->is_paused || !is_streamed(x))
+    if (x->is_paused || !exec_is_streamed(x))
         return;
     x->is_paused = true;
     for (size_t i = 0; i < 2; i++)
@@ -242,7 +237,7 @@ int exec_write(struct exec *x, struct span bytes, exec_write_fn done, void *ctx,
 {
     struct exec_in *w;
 
-    if (!is_streamed(x))
+    if (!exec_is_streamed(x))
         return err_set(e, ERR_UNSUPPORTED, "this command has no stdin to write to");
     if (x->is_in_closing || x->state > EXEC_RUNNING)
         return err_set(e, ERR_CLOSED, "failed to write stdin: it is closed");
@@ -278,7 +273,7 @@ void exec_write_forget(struct exec *x, void *ctx)
 
 int exec_close_stdin(struct exec *x, struct err *e)
 {
-    if (!is_streamed(x))
+    if (!exec_is_streamed(x))
         return err_set(e, ERR_UNSUPPORTED, "this command has no stdin to close");
     if (x->is_in_closing || x->state > EXEC_RUNNING)
         return err_set(e, ERR_CLOSED, "stdin is closed already");

@@ -150,8 +150,14 @@ int exec_launch_prepare(struct exec *x, const struct exec_spec *spec, struct err
     return 0;
 }
 
+bool exec_launch_is_over(const struct exec_launch *l)
+{
+    return !l->flight || spawn_has_left(l->flight);
+}
+
 void exec_launch_done(struct exec_launch *l)
 {
+    spawn_flight_free(take_ptr(&l->flight));
     buf_done(&l->text);
     free(take_ptr(&l->argv));
     free(take_ptr(&l->envp));
@@ -218,12 +224,9 @@ static int open_ends(struct exec *x, int fds[3])
     return 0;
 }
 
-/* Who we are: a spawn thread. The loop waits for us to be done and reads nothing of the launch meanwhile. */
-void exec_launch_run(void *ctx)
+static void fill_spec(struct exec *x)
 {
-    struct exec *x = ctx;
     struct exec_launch *l = &x->launch;
-    int fds[3] = { -1, -1, -1 };
 
     l->spec = (struct spawn_spec){
         .argv = l->argv,
@@ -233,13 +236,11 @@ void exec_launch_run(void *ctx)
         .cwd_fd = l->cwd_fd,
         .flags = SPAWN_SESSION | SPAWN_SUBREAPER | (x->mode == EXEC_PTY ? SPAWN_TTY : 0),
     };
-    if (open_ends(x, fds) < 0) {
-        l->fail =
-            (struct spawn_fail){ x->mode == EXEC_PTY ? SPAWN_STEP_TTY : SPAWN_STEP_STDIO, errno };
-    } else {
-        memcpy(l->spec.fds, fds, sizeof fds);
-        l->pid = spawn(&l->spec, &l->fail);
-    }
+}
+
+/* Closes the command's ends, which it has copies of. One descriptor may stand for several. */
+static void close_ends(const struct exec *x, int fds[3])
+{
     if (fds[0] == x->pool->null_fd)
         fds[0] = -1;
     if (fds[2] == fds[1])
@@ -248,4 +249,32 @@ void exec_launch_run(void *ctx)
         fds[1] = -1;
     for (int i = 0; i < 3; i++)
         own_fd_close(&fds[i]);
+}
+
+static void start(struct exec *x, bool is_waited_for)
+{
+    struct exec_launch *l = &x->launch;
+    int fds[3] = { -1, -1, -1 };
+
+    fill_spec(x);
+    if (open_ends(x, fds) < 0) {
+        l->fail =
+            (struct spawn_fail){ x->mode == EXEC_PTY ? SPAWN_STEP_TTY : SPAWN_STEP_STDIO, errno };
+    } else {
+        memcpy(l->spec.fds, fds, sizeof fds);
+        l->pid =
+            is_waited_for ? spawn(&l->spec, &l->fail) : spawn_begin(&l->spec, &l->flight, &l->fail);
+    }
+    close_ends(x, fds);
+}
+
+/* Who we are: a spawn thread. The loop waits for us to be done and reads nothing of the launch meanwhile. */
+void exec_launch_run(void *ctx)
+{
+    start(ctx, true);
+}
+
+void exec_launch_begin(struct exec *x)
+{
+    start(x, false);
 }

@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -24,14 +25,12 @@ static struct ev_loop *loop;
 static struct ev_children *children;
 static struct exec_pool *pool;
 static struct ev_timer guard;
-static int started_count;
 
 /* One command under test, and all that was told about it. */
 struct run {
     struct exec *x;
     struct exec_result r;
     int started, ended;
-    int order;            /* how many had started before it */
     struct buf seen[2];   /* streamed */
     size_t largest;       /* piece */
     const char *until;    /* stop the loop once this was seen on stdout */
@@ -59,7 +58,6 @@ static void on_started(void *ctx, pid_t pid)
 
     assert_true(pid > 0);
     run->started++;
-    run->order = started_count++;
 }
 
 static void on_output(void *ctx, enum exec_stream which, struct span piece)
