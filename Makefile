@@ -43,6 +43,7 @@ cover: setup-test setup-lint build/cover/build.ninja ## coverage of the unit tes
 
 lint: setup-build setup-lint                        ## layers and layout
 	tools/check-layers
+	tools/crds --check
 	clang-format-14 --dry-run --Werror $$(git ls-files 'src/*.c' 'src/*.h' 'tests/*.c')
 
 bench: setup-test setup-bench all peers             ## ours and the peers side by side, as ratios

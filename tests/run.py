@@ -40,12 +40,15 @@ SUITES = {
     "sdk-0.5.6": ("sdk-0.5.6", "conformance/sdk/test_every_release.py"),
     "sdk-0.4.6": ("sdk-0.4.6", "conformance/sdk/test_every_release.py"),
     "pydantic-0.2.29": ("pydantic-0.2.29", "conformance/pydantic"),
+    "kube": ("kube", "conformance/kube"),
     "security": ("e2e", "security"),
 }
+# suite: what tools/peers makes for it beforehand, as the first time takes longer than a suite may
+PEERS = {"kube": "control-plane"}
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29"],
     "e2e": ["e2e"],
-    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29"],
+    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29", "kube"],
     "security": ["security"],
 }
 
@@ -127,6 +130,10 @@ def run_pytest(count, tier, suite, marks, keyword, runtime):
     if made.returncode != 0:
         return count.skip(name, f"cannot make the virtualenv: {made.stderr.strip()[-300:]}")
     python = made.stdout.strip().splitlines()[-1]
+    if suite in PEERS:
+        made = subprocess.run([str(TREE / "tools" / "peers"), PEERS[suite]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if made.returncode != 0:
+            return count.skip(name, f"cannot make the peers: {made.stderr.strip()[-300:]}")
     with tempfile.TemporaryDirectory(prefix="silica-junit-") as work:
         report = pathlib.Path(work) / "report.xml"
         argv = [python, "-m", "pytest", path, "--tb=short", f"--junitxml={report}"]

@@ -1,0 +1,1 @@
+"""What tests and the bench share beyond the runtime's harness: whole Kubernetes APIs to speak to."""
