@@ -2,7 +2,8 @@
 //
 //	go run tools/kube_facts.go FILE.types TYPE... -- NAME=DIR... [-skip FILE.types...]
 //
-// NAME=DIR says where a package's sources are (core/v1=.../k8s.io/api@v0.36.3/core/v1); TYPE is a root as NAME.Type.
+// NAME=DIR says where a package's sources are (core/v1=.../k8s.io/api@v0.36.3/core/v1); TYPE is a root as NAME.Type,
+// with a ! behind it when a CustomResourceDefinition defines the kind.
 // Everything the roots reach is written, except what a skipped table has. Only facts are taken: names, numbers, types,
 // tags and markers; no description is. The format is told at the top of src/kube/tables/README.md.
 package main
@@ -115,6 +116,9 @@ var importNames = map[string]string{
 	"k8s.io/api/authentication/v1": "authentication/v1",
 }
 
+// Scalars of ours that are structs in Go: omitempty does not leave them out.
+var structs = map[string]bool{"time": true, "microtime": true, "duration": true, "quantity": true, "intstr": true, "raw": true}
+
 type use struct {
 	prefix string // "[]", "map:", "*"
 	base   string // scalar name or package.Type
@@ -194,6 +198,37 @@ func named(name, typ string) use {
 	return u
 }
 
+// A marker's literal as JSON: {a: b} is an object, {x, y} a list, a bare word a text. Returns what follows.
+func literal(s string) (string, string) {
+	s = strings.TrimLeft(s, " ")
+	if s[0] == '"' {
+		end := 1 + strings.Index(s[1:], "\"")
+		return s[:end+1], strings.TrimLeft(s[end+1:], " ")
+	}
+	if s[0] != '{' {
+		end := strings.IndexAny(s, ",}:")
+		return strconv.Quote(strings.TrimSpace(s[:end])), s[end:]
+	}
+	rest := strings.TrimLeft(s[1:], " ")
+	isObject := rest[0] != '{'
+	var parts []string
+	for rest[0] != '}' {
+		var item, value string
+		item, rest = literal(rest)
+		if isObject {
+			value, rest = literal(rest[1:])
+			item += ":" + value
+		}
+		parts = append(parts, item)
+		rest = strings.TrimLeft(strings.TrimPrefix(rest, ","), " ")
+	}
+	joined := strings.Join(parts, ",")
+	if isObject {
+		return "{" + joined + "}", strings.TrimLeft(rest[1:], " ")
+	}
+	return "[" + joined + "]", strings.TrimLeft(rest[1:], " ")
+}
+
 var done = map[string]bool{}
 
 func quoted(s string) string {
@@ -266,7 +301,7 @@ func visit(full string, out map[string][]string, order *[]string) {
 			row += " required"
 		}
 		// What Go writes even when it is empty.
-		isStruct := strings.Contains(u.base, ".") && u.prefix == ""
+		isStruct := u.prefix == "" && (strings.Contains(u.base, ".") || structs[u.base])
 		if !isOmitZero && (!isOmit || isStruct) {
 			row += " always"
 		}
@@ -305,7 +340,10 @@ func visit(full string, out map[string][]string, order *[]string) {
 				if m == "kubebuilder:default" && !strings.HasPrefix(v, "{") && !strings.HasPrefix(v, "\"") && (u.base == "string" || u.base == "duration") {
 					v = strconv.Quote(v)
 				}
-				row += " default=" + strings.ReplaceAll(v, " ", "")
+				if strings.HasPrefix(v, "{") {
+					v, _ = literal(v)
+				}
+				row += " default=" + v
 			}
 		}
 		if u.named != "" {
@@ -374,7 +412,11 @@ func main() {
 	out := map[string][]string{}
 	var order []string
 	for _, r := range roots {
-		visit(r, out, &order)
+		root := strings.TrimSuffix(r, "!")
+		visit(root, out, &order)
+		if root != r {
+			out[root][0] += " custom"
+		}
 	}
 	f, err := os.Create(os.Args[1])
 	if err != nil {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns tables of types into C: schema_c.py OUT.c OUT.h FILE.types...
+"""Turns tables of types into C: schema_c.py OUT.c OUT.h FILE.types... FILE.fills...
 
 The format is told in src/kube/tables/README.md. Types refer to each other freely, over all files given.
 """
@@ -73,6 +73,24 @@ def read(paths):
     return types
 
 
+def add_fills(types, path):
+    """Lines "PACKAGE.Type" and, below, "<tab>field JSON"; each becomes an attribute of its field."""
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            words = line.split(None, 1)
+            if not words or line.startswith("#"):
+                continue
+            if not line.startswith("\t"):
+                t = types.get(words[0])
+                fields = t and {field[0]: field[3] for field in t.fields}
+            elif words[0] in (fields or {}):
+                fields[words[0]]["fill"] = words[1].strip()
+            else:
+                # A field of an inlined type is written at that type.
+                if not t or not any(words[0] in [x[0] for x in find(types, t, ref).fields] for _, _, ref in t.inlines):
+                    sys.exit(f"{path}:{number}: no such field")
+
+
 def find(types, t, name):
     full = name if "/" in name else f"{t.package}.{name}"
     if full not in types:
@@ -123,7 +141,7 @@ class Out:
         return "&" + self.rules[text]
 
 
-ATTRIBUTES = {"required", "always", "map", "set", "atomic", "patch", "key", "default", "go", "enum", "values", "pattern", *NUMBERS}
+ATTRIBUTES = {"fill", "required", "always", "map", "set", "atomic", "patch", "key", "default", "go", "enum", "values", "pattern", *NUMBERS}
 
 
 def row(out, types, owner, field, number):
@@ -148,7 +166,7 @@ def row(out, types, owner, field, number):
     flags += [flag for word, flag in (("merge", "PATCH_MERGE"), ("retainKeys", "RETAIN_KEYS"), ("replace", "PATCH_REPLACE")) if word in patch]
     return (f"{{ {cstr(name)}, SCHEMA_{SCALARS.get(kind, 'OBJECT')}, SCHEMA_{shape}, SCHEMA_LIST_{listing}, "
             f"{' | '.join('SCHEMA_' + f for f in flags) or '0'}, {0 if number == '-' else number}, {'&' + ref.c if ref else 'NULL'}, "
-            f"{out.list_of(a['map'].split(',') if 'map' in a else None)}, {cstr(a.get('key'))}, {cstr(a.get('default'))}, "
+            f"{out.list_of(a['map'].split(',') if 'map' in a else None)}, {cstr(a.get('key'))}, {cstr(a.get('default'))}, {cstr(a.get('fill'))}, "
             f"{cstr(a.get('go'))}, {out.rules_of(a)} }},")
 
 
@@ -191,7 +209,10 @@ def write_h(types, path):
 
 def main():
     c_path, h_path, *paths = sys.argv[1:]
-    types = read(paths)
+    types = read([path for path in paths if path.endswith(".types")])
+    for path in paths:
+        if path.endswith(".fills"):
+            add_fills(types, path)
     write_c(types, c_path, "kube/schema_tables.h")
     write_h(types, h_path)
 

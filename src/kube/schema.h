@@ -77,6 +77,7 @@ struct schema_field {
     const char *const *keys;       /* of SCHEMA_LIST_MAP, NULL-ended; else NULL */
     const char *merge_key;         /* strategic merge of lists of objects; or NULL */
     const char *preset;            /* the declared default as JSON text; or NULL */
+    const char *fill;              /* what core kinds put there besides; or NULL */
     const char
         *go_name; /* "v1.RestartPolicy": how the public server's texts call the type; or NULL */
     const struct schema_rules *rules; /* or NULL */
