@@ -293,8 +293,14 @@ void store_watch_resume(struct store_watch *w)
     if (!w->history || !w->is_full)
         return;
     w->is_full = false;
-    w->is_behind = true;
-    make_ready(w->history, w);
+    if (w->is_behind)
+        make_ready(w->history, w);
+}
+
+void store_watch_hold(struct store_watch *w)
+{
+    unready(w->history, w);
+    w->is_full = true;
 }
 
 void store_watch_stop(struct store_watch *w)
@@ -422,5 +428,5 @@ void history_free(struct history *h)
     free(h->rings);
     free(h->fresh);
     free(h->buckets);
-    free(h);
+    ev_free_later(h->loop, h, free); /* the pump may still be queued */
 }

@@ -74,6 +74,8 @@ void history_forget(struct history *h, uint64_t version);
 
 /* From the first event after `version`. -1, ERR_GONE: the history begins later. */
 int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e);
+/* No events until store_watch_resume; the place is kept. */
+void store_watch_hold(struct store_watch *w);
 void store_watch_resume(struct store_watch *w);
 void store_watch_stop(struct store_watch *w); /* harmless when it does not run */
 size_t history_watches(const struct history *h);

@@ -19,4 +19,11 @@
 #define STORE_ROOM_RETRY_MS     2000 /* how often a full disk is looked at again */
 #define STORE_PUMP_EVENTS_MAX   512  /* deliveries to watchers in one turn of the loop */
 
+#define LIST_SLICE_BYTES     (128 * 1024) /* of one turn: well below a millisecond */
+#define LIST_SLICE_OBJECTS   512          /* the same where few are selected */
+#define API_IDLE_TIMEOUT_MS  (10 * 60000) /* clients keep connections for their next call */
+#define DELETE_SLICE_OBJECTS 64           /* each is a write */
+#define WATCH_BOOKMARK_MS    60000        /* about once a minute, as clients expect */
+#define WATCH_TIMEOUT_MS     (30 * 60000) /* when the client names none: it comes back by itself */
+
 #endif

@@ -616,5 +616,5 @@ void store_close(struct store *st)
     free(st->resources);
     free(st->pending);
     free(st->stale);
-    free(st);
+    ev_free_later(st->loop, st, free);
 }

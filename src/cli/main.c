@@ -25,6 +25,8 @@ static const struct command commands[] = {
     { "keeper", NULL, &keeper_program, keeper_command },
     { "doctor", "say which protections sandboxes have on this host", &doctor_program,
       doctor_command },
+    { "apiserver", "serve the Kubernetes API for sandboxes, alone", &apiserver_program,
+      apiserver_command },
     { "help", "explain a command", NULL, help_command },
     { "version", "print the version", NULL, version_command },
 };

@@ -240,6 +240,11 @@ bool http_is_h2(const struct http_exchange *x)
     return x->stream != NULL;
 }
 
+const struct conn_filter *http_filter(const struct http_exchange *x)
+{
+    return conn_filter(x->hc->conn);
+}
+
 const struct net_addr *http_peer(const struct http_exchange *x)
 {
     return &x->hc->peer;

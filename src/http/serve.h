@@ -73,6 +73,8 @@ struct span http_query(const struct http_exchange *x);
 struct span http_query_get(const struct http_exchange *x, const char *name);
 struct span http_field(const struct http_exchange *x, const char *name);
 bool http_is_h2(const struct http_exchange *x);
+/* What stands between this connection and its socket (TLS), or NULL. */
+const struct conn_filter *http_filter(const struct http_exchange *x);
 const struct net_addr *http_peer(const struct http_exchange *x);
 /* Counts up per process: in logs, to tell requests apart. */
 uint64_t http_id(const struct http_exchange *x);

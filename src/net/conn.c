@@ -574,6 +574,11 @@ void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t
     settle(c);
 }
 
+const struct conn_filter *conn_filter(const struct conn *c)
+{
+    return c->filter;
+}
+
 size_t conn_queued(const struct conn *c)
 {
     return c->queued;

@@ -69,6 +69,8 @@ void conn_write_buf(struct conn *c, struct buf *bytes);
 /* Queues n bytes of a file; takes file_fd. A file that ends early closes the connection: the peer was promised n. */
 void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t offset,
                      uint64_t n);
+/* What it was made with, or NULL. */
+const struct conn_filter *conn_filter(const struct conn *c);
 size_t conn_queued(const struct conn *c); /* bytes in memory; a queued file counts as full */
 bool conn_is_full(const struct conn *c);
 /* Something waits to be sent, bytes or a file. */

@@ -1,0 +1,218 @@
+#include "apiserver/admit.h"
+
+#include "kube/check.h"
+#include "kube/names.h"
+#include "kube/time.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define SUFFIX_LETTERS "bcdfghjklmnpqrstvwxz2456789" /* no vowels: no words */
+#define SUFFIX_LENGTH  5
+#define BASE_MAX       (63 - SUFFIX_LENGTH)
+
+static void random_bytes(uint8_t *p, size_t n)
+{
+    ssize_t got = TEMP_FAILURE_RETRY(getrandom(p, n, 0));
+
+    if (got != (ssize_t)n)
+        abort(); /* up to 256 bytes are always given whole */
+}
+
+void admit_uuid(char text[37])
+{
+    uint8_t b[16];
+
+    random_bytes(b, sizeof b);
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+    (void)snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                   b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+                   b[13], b[14], b[15]);
+}
+
+const char *admit_now(char text[TIME_TEXT_BYTES])
+{
+    return kube_time_text(text, time(NULL));
+}
+
+/* ---- the envelope ---- */
+
+static int check_type(struct op *op, struct json_node *body, struct status *st)
+{
+    struct span api = json_node_str(json_node_get(body, "apiVersion"));
+    struct span kind = json_node_str(json_node_get(body, "kind"));
+    const char *want = kind_api_version(op->kind, op->version);
+
+    if (json_node_type(body) != JSON_OBJECT)
+        return status_bad_request(st, "the body of the request is %s, not an object",
+                                  json_node_type_name(body));
+    if (!api.n &&
+        !kind.n) { /* custom kinds must say what they are, the others are known by their path */
+        if (!(op->kind->traits & KIND_CUSTOM))
+            return 0;
+        return status_bad_request(st, "Object 'Kind' is missing in the body of the request");
+    }
+    if (kind.n && !span_is(kind, op->kind->name))
+        return status_bad_request(
+            st, "the kind in the data (%.*s) does not match the expected kind (%s)", SPAN_ARG(kind),
+            op->kind->name);
+    if (api.n && !span_is(api, want))
+        return status_bad_request(
+            st, "the API version in the data (%.*s) does not match the expected API version (%s)",
+            SPAN_ARG(api), want);
+    return 0;
+}
+
+int admit_envelope(struct op *op, struct json_node *body, struct status *st)
+{
+    struct json_edit *ed = json_node_edit(body);
+    struct json_node *meta;
+    struct span name, namespace;
+
+    if (check_type(op, body, st) < 0)
+        return -1;
+    meta = json_node_get(body, "metadata");
+    if (!meta || json_node_type(meta) == JSON_NULL)
+        meta = json_node_set(body, "metadata", json_edit_object(ed));
+    if (json_node_type(meta) != JSON_OBJECT)
+        return status_bad_request(st, "metadata of the object is %s, not an object",
+                                  json_node_type_name(meta));
+    name = json_node_str(json_node_get(meta, "name"));
+    namespace = json_node_str(json_node_get(meta, "namespace"));
+    if (namespace.n && !span_is(namespace, op->namespace))
+        return status_bad_request(
+            st,
+            "the namespace of the provided object does not match the namespace sent on the request");
+    if (*op->namespace)
+        json_node_set(meta, "namespace", json_edit_cstr(ed, op->namespace));
+    if (*op->name && !name.n)
+        json_node_set(meta, "name", json_edit_cstr(ed, op->name));
+    else if (*op->name && !span_is(name, op->name))
+        return status_bad_request(
+            st, "the name of the object (%.*s) does not match the name on the URL (%s)",
+            SPAN_ARG(name), op->name);
+    return 0;
+}
+
+/* What is not in the schema: told, refused or left alone, as the client asked; a member of the wrong type is always refused. */
+int admit_fields(struct op *op, struct json_node *body, struct status *st)
+{
+    OWN(check_issues_done) struct check_issues issues = CHECK_ISSUES_INIT;
+    OWN(buf_done) struct buf text = BUF_INIT(CHECK_TEXT_MAX_BYTES * 2);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    const struct json *root = json_node_view(body);
+    struct err e;
+
+    if (!root) {
+        if (json_node_freeze(body, &doc, &e) < 0)
+            return status_of_err(st, &e);
+        root = json_doc_root(doc);
+    }
+    if (check_object(op->version->type, root, op->fields == CHECK_IGNORE ? NULL : &issues, &e) < 0)
+        return status_bad_request(st, "%s in version \"%s\" cannot be handled as a %s: %s",
+                                  op->kind->name, op->version->name, op->kind->name, e.msg);
+    if (op->fields == CHECK_STRICT && issues.n) {
+        if (check_issues_summary(&issues, &text, &e) < 0)
+            return status_of_err(st, &e);
+        return status_bad_request(st, "%s", buf_cstr(&text));
+    }
+    for (size_t i = 0; op->fields == CHECK_WARN && i < issues.n; i++)
+        op_warn(op, "%s", check_issue(&issues, i));
+    return 0;
+}
+
+/* ---- new objects ---- */
+
+static void make_up_name(struct json_edit *ed, struct json_node *meta, struct span base)
+{
+    char text[BASE_MAX + SUFFIX_LENGTH + 1];
+    uint8_t random[SUFFIX_LENGTH];
+    size_t n = MIN(base.n, (size_t)BASE_MAX);
+
+    memcpy(text, base.p, n);
+    random_bytes(random, sizeof random);
+    for (size_t i = 0; i < SUFFIX_LENGTH; i++)
+        text[n + i] = SUFFIX_LETTERS[random[i] % (sizeof SUFFIX_LETTERS - 1)];
+    text[n + SUFFIX_LENGTH] = '\0';
+    json_node_set(meta, "name", json_edit_cstr(ed, text));
+}
+
+int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st)
+{
+    static const char *const given_by_us[] = {
+        "uid",        "creationTimestamp", "deletionTimestamp",
+        "generation", "selfLink",          "deletionGracePeriodSeconds"
+    };
+    struct json_node *meta = json_node_get(body, "metadata");
+    struct span base = json_node_str(json_node_get(meta, "generateName"));
+
+    if (json_node_str(json_node_get(meta, "resourceVersion")).n)
+        return status_bad_request(st, "resourceVersion should not be set on objects to be created");
+    (void)json_node_remove(meta, "resourceVersion");
+    EACH(name, given_by_us) {
+        (void)json_node_remove(meta, *name);
+    }
+    if (!json_node_str(json_node_get(meta, "name")).n && base.n)
+        make_up_name(ed, meta, base);
+    if (kind_subresource(op->version, "status") && op->kind->traits & KIND_CUSTOM)
+        (void)json_node_remove(body, "status");
+    return 0;
+}
+
+int admit_namespace(struct op *op, const char *namespace, struct status *st)
+{
+    const struct kind *kind = kind_find("", "v1", "namespaces");
+    struct shelf_key key = { op_number(kind), "", namespace };
+    const struct object *there = store_get(op->store, STORE_HEAD, &key);
+
+    if (!there)
+        return status_not_found(st, kind, namespace);
+    if (object_is_deleting(there))
+        return status_forbidden(
+            st, op->kind, op->name,
+            "unable to create new content in namespace %s because it is being terminated",
+            namespace);
+    return 0;
+}
+
+int admit_rules(struct op *op, struct json_edit *ed, struct json_node *body, struct json_node *old,
+                struct status *st)
+{
+    struct json_node *meta = json_node_get(body, "metadata");
+    struct span name = json_node_str(json_node_get(meta, "name"));
+    struct names_faults faults;
+
+    (void)ed, (void)old;
+    if (!name.n) {
+        causes_add(&st->causes, CAUSE_REQUIRED, AT(AT(NULL, "metadata"), "name"), NULL,
+                   "name or generateName is required");
+        return status_invalid(st, op->kind, "");
+    }
+    if (!names_check(NAMES_DNS_SUBDOMAIN, name, &faults) && !(op->kind->traits & KIND_PATH_NAME)) {
+        for (unsigned i = 0; i < faults.n; i++)
+            causes_add_text(&st->causes, CAUSE_INVALID, AT(AT(NULL, "metadata"), "name"), name,
+                            "%s", faults.text[i]);
+        return status_invalid(st, op->kind, json_node_cstr(json_node_get(meta, "name")));
+    }
+    return 0;
+}
+
+/* ---- versions ---- */
+
+int admit_to_stored(struct op *op, struct json_edit *ed, struct json_node **body, struct status *st)
+{
+    (void)op, (void)ed, (void)body, (void)st;
+    return 0;
+}
+
+int admit_from_stored(struct op *op, struct json_edit *ed, struct json_node **body,
+                      struct status *st)
+{
+    (void)st;
+    json_node_set(*body, "apiVersion", json_edit_cstr(ed, kind_api_version(op->kind, op->version)));
+    return 0;
+}

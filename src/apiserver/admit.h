@@ -1,0 +1,36 @@
+/* admit: what stands between a body and the store: the checks of its envelope, defaults, rules, stamps, and what single
+ * kinds want besides.
+ *
+ * Owns:     nothing. On trees that can be changed, of one operation.
+ * Used by:  op_*.c.
+ */
+#ifndef SILICA_APISERVER_ADMIT_H
+#define SILICA_APISERVER_ADMIT_H
+
+#include "apiserver/op.h"
+#include "base/time.h"
+
+/* apiVersion, kind, namespace and name agree with the path. */
+int admit_envelope(struct op *op, struct json_node *body, struct status *st);
+/* Unknown and duplicate fields, by op->fields. */
+int admit_fields(struct op *op, struct json_node *body, struct status *st);
+/* A new object in the path's version: name made up, members of others' emptied, defaults. */
+int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st);
+/* The namespace is there and not on its way out. */
+int admit_namespace(struct op *op, const char *namespace, struct status *st);
+/* Rules of the kind; old is what is there, or NULL. In the path's version. */
+int admit_rules(struct op *op, struct json_edit *ed, struct json_node *body, struct json_node *old,
+                struct status *st);
+
+/* Conversion between the path's version and the stored one; in place. */
+int admit_to_stored(struct op *op, struct json_edit *ed, struct json_node **body,
+                    struct status *st);
+int admit_from_stored(struct op *op, struct json_edit *ed, struct json_node **body,
+                      struct status *st);
+
+/* A random (version 4) UUID with its terminator. */
+void admit_uuid(char text[37]);
+/* Now, as creationTimestamp has it. */
+const char *admit_now(char text[TIME_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,61 @@
+/* apiserver: the whole of one API server: store, certificates, listeners.
+ *
+ * Owns:     everything below; apiserver_close ends it all.
+ * Used by:  cli/apiserver.c; later `silica up`.
+ * Threads:  one loop; disk work on workers.
+ */
+#ifndef SILICA_APISERVER_APISERVER_H
+#define SILICA_APISERVER_APISERVER_H
+
+#include "apiserver/snapshots.h"
+#include "apiserver/store.h"
+#include "ev/timer.h"
+#include "http/serve.h"
+
+#define APISERVER_SANS_MAX 64
+
+/* A line of the token file. */
+struct static_token {
+    char *token, *user, *uid, *groups;
+};
+
+struct apiserver_config {
+    const char *data; /* the directory; made when it is not there */
+    const char *
+        listen; /* "127.0.0.1:0"; NULL: the port of last time on loopback, else 6443 or a free one */
+    const char *const *sans; /* more names of the server's certificate; NULL-terminated, or NULL */
+    const char *token_file;  /* "token,user,uid[,groups]" lines; or NULL */
+    uint32_t max_connections;
+};
+
+struct call;
+
+struct apiserver {
+    struct ev_loop *loop;
+    struct store *store;
+    struct pki *pki;
+    struct tls *tls;
+    struct http_server *http;
+    struct net_listener *listener;
+    struct static_token *tokens;
+    size_t token_count;
+    char *data;
+    char kubeconfig[4096]; /* path of the admin's */
+    char address[128];     /* "127.0.0.1:40002" */
+    const char *sans[APISERVER_SANS_MAX + 1];
+    char *san_texts[APISERVER_SANS_MAX];
+    size_t san_count;
+    struct ev_timer renewal;
+    uint64_t started_ms;
+    struct snapshots snapshots;
+    struct call *calls; /* under way */
+};
+
+int apiserver_open(struct ev_loop *loop, const struct apiserver_config *config,
+                   struct apiserver **ret, struct err *e);
+void apiserver_close(struct apiserver *s); /* not for callbacks; tolerates NULL */
+
+/* route.c: what the HTTP server calls. */
+void route_request(void *ctx, struct http_exchange *x);
+
+#endif

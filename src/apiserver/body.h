@@ -1,0 +1,16 @@
+/* body: what a request carries, as a tree: JSON, YAML or Kubernetes protobuf, by its content type; none given is JSON.
+ *
+ * Used by:  write.c, review.c.
+ */
+#ifndef SILICA_APISERVER_BODY_H
+#define SILICA_APISERVER_BODY_H
+
+#include "apiserver/call.h"
+
+/* The content type without its parameters; "" when there is none. */
+struct span body_type(const struct http_exchange *x);
+/* type: what the body is when it does not say itself (protobuf does). -1 with c->status: 400 with the place, or 415. */
+int body_read(struct call *c, struct span bytes, const struct schema_type *type,
+              struct json_edit *ed, struct json_node **ret);
+
+#endif

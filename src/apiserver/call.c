@@ -1,0 +1,130 @@
+#include "apiserver/call.h"
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <string.h>
+
+void call_free(struct call *c)
+{
+    if (c->stream_free)
+        c->stream_free(c);
+    store_wait_cancel(&c->wait);
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    object_unref(c->object);
+    selector_free(c->labels);
+    field_selector_free(c->fields);
+    status_done(&c->status);
+    user_done(&c->user);
+    buf_done(&c->op.warnings);
+    buf_done(&c->manager);
+    buf_done(&c->query);
+    ev_free_later(c->s->loop, c, free); /* a task of it may still be queued */
+}
+
+/* Form-encoded, as Go reads queries: '+' is a blank. */
+const char *call_query(struct call *c, const char *name)
+{
+    struct span raw = http_query_get(c->x, name);
+    OWN(buf_done) struct buf plain = BUF_INIT(CALL_QUERY_MAX_BYTES);
+    struct err e;
+
+    if (!raw.p)
+        return NULL;
+    buf_clear(&c->query);
+    for (size_t i = 0; i < raw.n; i++)
+        if (buf_addc(&plain, raw.p[i] == '+' ? ' ' : raw.p[i], &e) < 0)
+            return NULL;
+    if (str_percent_decode(buf_span(&plain), &c->query, &e) < 0)
+        return NULL;
+    return buf_cstr(&c->query);
+}
+
+bool call_query_bool(struct call *c, const char *name)
+{
+    const char *text = call_query(c, name);
+    bool is_set = false;
+
+    if (!text)
+        return false;
+    return !*text || (str_bool(span_cstr(text), &is_set) && is_set);
+}
+
+static void log_call(struct call *c, int code)
+{
+    if (!log_is_on(LOG_DEBUG) && code < 500)
+        return;
+    LOG_AT(code >= 500 ? LOG_WARN : LOG_DEBUG, "api.request", KV("id", http_id(c->x)),
+           KV("verb", request_verb_name(c->req.verb)), KV("path", http_path(c->x)),
+           KV("code", code), KV("user", user_name(&c->user)),
+           KV("us", time_mono_us() - c->began_us));
+}
+
+static void add_warnings(struct call *c)
+{
+    struct span rest = buf_span(&c->op.warnings), text;
+    OWN(buf_done) struct buf field = BUF_INIT(CALL_WARNING_MAX_BYTES);
+
+    while (span_cut(&rest, '\0', &text)) {
+        struct err e;
+
+        buf_clear(&field);
+        (void)buf_add(&field, SPAN("299 - \""), &e);
+        for (size_t i = 0; i < text.n; i++) {
+            if (text.p[i] == '"' || text.p[i] == '\\')
+                (void)buf_addc(&field, '\\', &e);
+            (void)buf_addc(&field, text.p[i] < 0x20 ? ' ' : text.p[i], &e);
+        }
+        (void)buf_addc(&field, '"', &e);
+        http_answer_field(c->x, "warning", buf_span(&field));
+    }
+}
+
+void call_answer_bytes(struct call *c, int code, const char *type, struct span body)
+{
+    log_call(c, code);
+    add_warnings(c);
+    http_answer_field(c->x, "cache-control", SPAN("no-cache, private"));
+    http_answer(c->x, code, type, body);
+    call_free(c);
+}
+
+void call_refuse(struct call *c)
+{
+    OWN(buf_done) struct buf body = BUF_INIT(STATUS_TEXT_MAX_BYTES * 4);
+    struct err e;
+
+    if (status_write(&c->status, &body, &e) < 0)
+        buf_clear(&body);
+    if (c->status.retry_after_s)
+        http_answer_fieldf(c->x, "retry-after", "%d", c->status.retry_after_s);
+    call_answer_bytes(c, c->status.code, "application/json", buf_span(&body));
+}
+
+static void on_committed(void *ctx, const struct err *e)
+{
+    struct call *c = ctx;
+    OWN(buf_done) struct buf body = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+
+    if (e)
+        (void)status_of_err(&c->status, e);
+    if (e || !c->object || render_object(c, c->object, &body) < 0)
+        call_refuse(c);
+    else
+        call_answer_bytes(c, c->code, "application/json", buf_span(&body));
+}
+
+void call_answer_object(struct call *c, int code, struct object *o)
+{
+    c->code = code;
+    c->object = o;
+    store_wait(c->s->store, &c->wait, store_version(c->s->store, STORE_HEAD), on_committed, c);
+}
+
+void call_answer_status(struct call *c)
+{
+    store_wait(c->s->store, &c->wait, store_version(c->s->store, STORE_HEAD), on_committed, c);
+}

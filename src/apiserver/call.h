@@ -1,0 +1,92 @@
+/* call: one API request on its way: who asks, for what, and how the answer wants to look.
+ *
+ * Owns:     itself, from route_request until its answer has ended or the peer is gone; the body's tree; a snapshot or a
+ *           watch while it reads.
+ * Used by:  route.c makes it; read.c, watch.c, write.c, discovery.c and review.c answer it.
+ */
+#ifndef SILICA_APISERVER_CALL_H
+#define SILICA_APISERVER_CALL_H
+
+#include "apiserver/apiserver.h"
+#include "apiserver/op.h"
+#include "apiserver/request.h"
+#include "apiserver/user.h"
+#include "kube/select.h"
+#include "kube/table.h"
+
+#define CALL_BODY_MAX_BYTES    (3 << 20)  /* as the public server: then 413 */
+#define CALL_ANSWER_MAX_BYTES  (64 << 20) /* one object in its largest form */
+#define CALL_QUERY_MAX_BYTES   (1 << 20)
+#define CALL_WARNING_MAX_BYTES 4096
+
+enum call_form {
+    FORM_OBJECT,
+    FORM_TABLE,
+    FORM_PARTIAL, /* PartialObjectMetadata */
+};
+
+struct call {
+    struct call *next, **link;
+    struct apiserver *s;
+    struct http_exchange *x;
+    struct user user;
+    struct request req;
+    struct op op; /* kind, version, names */
+    enum call_form form;
+    enum table_include include;
+    struct selector *labels;
+    struct field_selector *fields;
+    struct store_wait wait;
+    /* an answer that waits for its commit */
+    int code;
+    struct object *object;
+    struct status status;
+    /* a list or a watch under way */
+    void *stream;
+    void (*stream_free)(struct call *c);
+    uint64_t began_us;
+    struct buf manager;
+    struct buf query; /* of the last call_query */
+};
+
+/* Ends the call's life; the exchange is not touched any more. */
+void call_free(struct call *c);
+/* A decoded query parameter: NULL when it is absent. Lives until the next call of this. */
+const char *call_query(struct call *c, const char *name);
+bool call_query_bool(struct call *c, const char *name);
+
+/* The answers. Each ends the call. */
+void call_answer_bytes(struct call *c, int code, const char *type, struct span body);
+void call_refuse(struct call *c); /* with c->status */
+/* Takes the reference. Waits for the commit of what the head holds, then sends it in the form that was asked for. */
+void call_answer_object(struct call *c, int code, struct object *o);
+/* c->status, after the commit of what the head holds: for refusals that were decided there, and deletes. */
+void call_answer_status(struct call *c);
+
+/* render.c: the bytes of an object as this call wants them; -1 with c->status. */
+int render_object(struct call *c, struct object *o, struct buf *out);
+/* One element of a list, or of a table's rows. */
+int render_item(struct call *c, struct object *o, struct buf *out);
+/* What goes before and after the items of a list. remaining 0: not said. next NULL: this is the last part. */
+int render_list_begin(struct call *c, uint64_t version, const char *next, uint64_t remaining,
+                      struct buf *out);
+int render_list_end(struct call *c, struct buf *out);
+/* An event of a watch; NULL object: a bookmark at `version`. */
+int render_event(struct call *c, enum event_type type, struct object *o, struct buf *out);
+int render_bookmark(struct call *c, uint64_t version, bool is_end_of_list, struct buf *out);
+
+/* The verbs. Authorised already. */
+void read_get(struct call *c);
+void read_list(struct call *c);
+void watch_begin(struct call *c);
+void write_create(struct call *c);
+void write_update(struct call *c);
+void write_patch(struct call *c);
+void write_delete(struct call *c);
+void write_delete_collection(struct call *c);
+/* True when the path was one of discovery's, and is answered. */
+bool discovery_answer(struct call *c, struct span path);
+/* Reviews: created, answered, never kept. */
+void review_answer(struct call *c, struct json_edit *ed, struct json_node *body);
+
+#endif

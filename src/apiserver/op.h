@@ -1,0 +1,61 @@
+/* op: one operation on objects, wherever it comes from: an HTTP request, or a controller in this process.
+ *
+ *     body -> checked against the schema -> defaults -> rules -> stamped -> store_write
+ *
+ * Owns:     nothing but its warnings. Runs to its end in one turn, on the head of the store: what it decided cannot be
+ *           overtaken. Whoever lets the result leave the process waits for its commit (op_seen).
+ * Used by:  the HTTP verbs (call_*.c), the client interface on the store, the garbage collector, seeds.
+ * Refusals: each returns 0, or -1 with a Status as the public server words it.
+ */
+#ifndef SILICA_APISERVER_OP_H
+#define SILICA_APISERVER_OP_H
+
+#include "apiserver/store.h"
+#include "kube/check.h"
+#include "kube/kind.h"
+#include "kube/status.h"
+
+enum op_patch { OP_PATCH_JSON, OP_PATCH_MERGE, OP_PATCH_STRATEGIC, OP_PATCH_APPLY };
+enum op_propagation { OP_PROPAGATION_UNSAID, OP_ORPHAN, OP_BACKGROUND, OP_FOREGROUND };
+
+struct op {
+    struct store *store;
+    const struct kind *kind;
+    const struct kind_version *version; /* of the path, in which the body is */
+    const struct kind_subresource *sub; /* or NULL */
+    const char *namespace, *name;       /* of the path; "" where it has none */
+    const char *manager;                /* whose fields they become */
+    enum check_mode fields;
+    bool is_dry_run;
+    bool is_forced;      /* apply: takes the fields of others */
+    struct buf warnings; /* texts, each ended by NUL; for Warning fields of the answer */
+};
+
+struct op_delete {
+    enum op_propagation propagation;
+    int64_t grace_s;  /* -1: the kind's own */
+    const char *uid;  /* preconditions; NULL: none */
+    uint64_t version; /* the same; 0: none */
+    bool has_version;
+};
+
+/* The kind that keeps these objects (events.k8s.io's Event is the core one), and its number on the shelf. */
+const struct kind *op_storage(const struct kind *k);
+unsigned op_number(const struct kind *k);
+struct shelf_key op_key(const struct op *op);
+void op_warn(struct op *op, const char *fmt, ...) PRINTF(2, 3);
+
+int op_get(struct op *op, enum store_view view, struct object **ret, struct status *st);
+/* body: the whole object as sent. ed is the body's. *ret is the caller's, in the stored version. */
+int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
+              struct status *st);
+/* *ret_is_created: an apply or an update made it. */
+int op_update(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
+              struct status *st);
+int op_patch(struct op *op, enum op_patch type, struct span patch, struct object **ret,
+             bool *ret_is_created, struct status *st);
+/* *ret: the object as it was last, or as it is now while finalizers hold it; *ret_is_gone says which. */
+int op_delete(struct op *op, const struct op_delete *how, struct object **ret, bool *ret_is_gone,
+              struct status *st);
+
+#endif

@@ -1,0 +1,82 @@
+#include "apiserver/admit.h"
+#include "apiserver/op_write.h"
+
+#include <string.h>
+
+#define NAME_TRIES_MAX 8 /* a made-up name that is taken: 27^5 of them make that rare */
+
+int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freeing,
+              struct object **ret, struct status *st)
+{
+    struct store_change change = { .op = what, .object = o, .is_freeing = is_freeing };
+    struct shelf_key key = { op_number(op->kind), object_namespace(o), object_name(o) };
+    struct err e;
+
+    if (op->is_dry_run) {
+        if (what == STORE_CREATE && store_get(op->store, STORE_HEAD, &key))
+            return status_exists(st, op->kind, object_name(o));
+        *ret = object_ref(o);
+        return 0;
+    }
+    if (store_write(op->store, &change, ret, &e) == 0)
+        return 0;
+    if (e.code == ERR_EXISTS)
+        return status_exists(st, op->kind, object_name(o));
+    if (e.code == ERR_NOT_FOUND)
+        return status_not_found(st, op->kind, object_name(o));
+    return status_of_err(st, &e);
+}
+
+static void stamp(struct json_edit *ed, const struct kind *kind, struct json_node *body)
+{
+    struct json_node *meta = json_node_get(body, "metadata");
+    char uid[37], now[TIME_TEXT_BYTES];
+
+    admit_uuid(uid);
+    json_node_set(meta, "uid", json_edit_cstr(ed, uid));
+    json_node_set(meta, "creationTimestamp", json_edit_cstr(ed, admit_now(now)));
+    if (kind->traits & KIND_GENERATION)
+        json_node_set(meta, "generation", json_edit_i64(ed, 1));
+}
+
+/* One attempt: another made-up name is another. */
+static int create_once(struct op *op, struct json_edit *ed, struct json_node *body,
+                       struct object **ret, struct status *st)
+{
+    OWN(object_done) struct object *o = NULL;
+    struct err e;
+
+    stamp(ed, op->kind, body);
+    if (admit_to_stored(op, ed, &body, st) < 0)
+        return -1;
+    if (object_freeze(op_storage(op->kind), NULL, body, &o, &e) < 0)
+        return status_of_err(st, &e);
+    return op_commit(op, STORE_CREATE, o, false, ret, st);
+}
+
+int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
+              struct status *st)
+{
+    struct json_node *meta;
+    bool is_made_up;
+    int tries = 0;
+
+    if (admit_envelope(op, body, st) < 0 || admit_fields(op, body, st) < 0)
+        return -1;
+    meta = json_node_get(body, "metadata");
+    is_made_up = json_node_str(json_node_get(meta, "name")).n == 0;
+    for (;;) {
+        if (admit_new(op, ed, body, st) < 0)
+            return -1;
+        if (kind_is_namespaced(op->kind) && admit_namespace(op, op->namespace, st) < 0)
+            return -1;
+        if (admit_rules(op, ed, body, NULL, st) < 0)
+            return -1;
+        if (create_once(op, ed, body, ret, st) == 0)
+            return 0;
+        if (!is_made_up || st->code != 409 || ++tries == NAME_TRIES_MAX)
+            return -1;
+        status_clear(st);
+        (void)json_node_remove(meta, "name");
+    }
+}

@@ -1,0 +1,151 @@
+#include "apiserver/admit.h"
+#include "apiserver/op_write.h"
+
+#include "base/time.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define FOREGROUND "foregroundDeletion"
+#define ORPHAN     "orphan"
+
+static bool is_core(const struct op *op, const char *name)
+{
+    return !*op->kind->group && strcmp(op->kind->name, name) == 0;
+}
+
+static int check_preconditions(struct op *op, const struct op_delete *how, const struct object *o,
+                               struct status *st)
+{
+    if (how->uid && strcmp(how->uid, object_uid(o)) != 0)
+        return status_conflict(
+            st, op->kind, op->name,
+            "Precondition failed: UID in precondition: %s, UID in object meta: %s", how->uid,
+            object_uid(o));
+    if (how->has_version && how->version != object_version(o))
+        return status_conflict(
+            st, op->kind, op->name,
+            "Precondition failed: ResourceVersion in precondition: %llu, ResourceVersion in object "
+            "meta: %llu",
+            (unsigned long long)how->version, (unsigned long long)object_version(o));
+    return 0;
+}
+
+/* How long a Pod has to end by itself. One that was never given to a node has nothing to end. */
+static int64_t grace_of(struct op *op, const struct op_delete *how, const struct object *o)
+{
+    const char *node = object_text(o, "spec.nodeName"), *phase = object_text(o, "status.phase");
+    int64_t grace = 30;
+
+    if (!is_core(op, "Pod"))
+        return 0;
+    if (!node || !*node || (phase && (!strcmp(phase, "Failed") || !strcmp(phase, "Succeeded"))))
+        return 0;
+    if (how->grace_s >= 0)
+        return how->grace_s;
+    (void)json_i64(object_at(o, "spec.terminationGracePeriodSeconds"), &grace);
+    return grace < 0 ? 1 : grace;
+}
+
+/* Who will be asked before it goes. */
+static void add_finalizer(struct json_edit *ed, struct json_node *meta, const char *wanted,
+                          const char *unwanted)
+{
+    struct json_node *list = json_node_get(meta, "finalizers");
+    bool has_it = false;
+
+    if (!list)
+        list = json_node_set(meta, "finalizers", json_edit_array(ed));
+    for (size_t i = json_node_count(list); i-- > 0;) {
+        struct span name = json_node_str(json_node_at(list, i));
+
+        if (wanted && span_is(name, wanted))
+            has_it = true;
+        if (span_is(name, unwanted) ||
+            (!wanted && (span_is(name, FOREGROUND) || span_is(name, ORPHAN))))
+            json_node_remove_at(list, i);
+    }
+    if (wanted && !has_it)
+        json_node_append(list, json_edit_cstr(ed, wanted));
+    if (json_node_count(list) == 0)
+        (void)json_node_remove(meta, "finalizers");
+}
+
+static void apply_propagation(struct json_edit *ed, const struct op_delete *how,
+                              struct json_node *meta)
+{
+    switch (how->propagation) {
+    case OP_FOREGROUND:
+        add_finalizer(ed, meta, FOREGROUND, ORPHAN);
+        break;
+    case OP_ORPHAN:
+        add_finalizer(ed, meta, ORPHAN, FOREGROUND);
+        break;
+    case OP_BACKGROUND:
+        add_finalizer(ed, meta, NULL, ORPHAN);
+        break;
+    case OP_PROPAGATION_UNSAID:
+        break;
+    }
+}
+
+/* A deletion that began earlier can only be made shorter. */
+static void mark(struct json_edit *ed, struct json_node *meta, const struct object *o,
+                 int64_t grace)
+{
+    struct timespec when;
+    char text[TIME_TEXT_BYTES];
+    int64_t before = INT64_MAX;
+
+    if (object_is_deleting(o)) {
+        (void)json_i64(object_at(o, "metadata.deletionGracePeriodSeconds"), &before);
+        if (grace >= before)
+            return;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &when);
+    when.tv_sec += (time_t)grace;
+    json_node_set(meta, "deletionTimestamp", json_edit_cstr(ed, time_rfc3339(text, when, false)));
+    json_node_set(meta, "deletionGracePeriodSeconds", json_edit_i64(ed, grace));
+}
+
+static int freeze_marked(struct op *op, struct json_edit *ed, struct object *old,
+                         const struct op_delete *how, struct object **ret, struct status *st)
+{
+    const struct kind *kind = op_storage(op->kind);
+    struct json_node *root = object_thaw(old, NULL, ed), *meta = json_node_get(root, "metadata");
+    struct json_node *status;
+    struct err e;
+
+    apply_propagation(ed, how, meta);
+    mark(ed, meta, old, grace_of(op, how, old));
+    if (is_core(op, "Namespace")) {
+        status = json_node_get(root, "status");
+        if (!status)
+            status = json_node_set(root, "status", json_edit_object(ed));
+        json_node_set(status, "phase", json_edit_cstr(ed, "Terminating"));
+    }
+    if (kind->traits & KIND_GENERATION && !object_is_deleting(old))
+        json_node_set(meta, "generation", json_edit_i64(ed, object_generation(old) + 1));
+    return object_freeze(kind, old, root, ret, &e) < 0 ? status_of_err(st, &e) : 0;
+}
+
+int op_delete(struct op *op, const struct op_delete *how, struct object **ret, bool *ret_is_gone,
+              struct status *st)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(object_done) struct object *old = NULL, *marked = NULL;
+
+    if (op_get(op, STORE_HEAD, &old, st) < 0 || check_preconditions(op, how, old, st) < 0)
+        return -1;
+    if (freeze_marked(op, ed, old, how, &marked, st) < 0)
+        return -1;
+    *ret_is_gone = op_may_go(marked);
+    if (*ret_is_gone) /* its last state is the one before: nobody has seen the mark */
+        return op_commit(op, STORE_DELETE, object_is_deleting(old) ? marked : old, true, ret, st);
+    if (object_is_same(old, marked)) {
+        *ret = object_ref(old);
+        return 0;
+    }
+    return op_commit(op, STORE_UPDATE, marked, true, ret, st);
+}

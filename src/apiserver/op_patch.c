@@ -1,0 +1,72 @@
+#include "apiserver/admit.h"
+#include "apiserver/op_write.h"
+
+#include "kube/patch.h"
+
+#include <string.h>
+
+static int refuse(struct op *op, struct status *st, const struct err *e)
+{
+    if (e->code == ERR_PROTOCOL)
+        return status_bad_request(st, "%s", e->msg);
+    if (e->code == ERR_INVALID) {
+        (void)status_invalid(st, op->kind, op->name);
+        buf_clear(&st->message);
+        (void)buf_add(&st->message, SPAN(PATCH_REFUSED_TEXT), &(struct err){ 0 });
+        return -1;
+    }
+    return status_of_err(st, e);
+}
+
+static int parse(struct op *op, struct span patch, struct json_edit *ed, const struct json **ret,
+                 struct status *st)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct err e;
+
+    (void)op;
+    if (json_parse(patch, NULL, &doc, &e) < 0)
+        return e.code == ERR_LIMIT ? status_of_err(st, &e)
+                                   : status_bad_request(st, "error decoding patch: %s", e.msg);
+    *ret = json_doc_root(json_edit_hold(ed, doc));
+    return 0;
+}
+
+static int change(struct op *op, enum op_patch type, struct json_node **root,
+                  const struct json *patch, struct err *e)
+{
+    switch (type) {
+    case OP_PATCH_JSON:
+        return patch_json(root, patch, e);
+    case OP_PATCH_MERGE:
+        return patch_merge(*root, patch, e);
+    case OP_PATCH_STRATEGIC:
+        return patch_strategic(*root, op->version->type, patch, e);
+    case OP_PATCH_APPLY:
+        break;
+    }
+    return err_set(e, ERR_UNSUPPORTED, "server-side apply is not served yet");
+}
+
+int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct object **ret,
+             bool *ret_is_created, struct status *st)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(object_done) struct object *old = NULL;
+    const struct kind *stored = op_storage(op->kind);
+    const struct json *patch;
+    struct json_node *root;
+    struct err e;
+
+    *ret_is_created = false;
+    if (parse(op, patch_text, ed, &patch, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0)
+        return -1;
+    root = object_thaw(old, kind_api_version(stored, &stored->versions[0]), ed);
+    if (admit_from_stored(op, ed, &root, st) < 0)
+        return -1;
+    if (change(op, type, &root, patch, &e) < 0)
+        return refuse(op, st, &e);
+    if (admit_envelope(op, root, st) < 0 || admit_fields(op, root, st) < 0)
+        return -1;
+    return op_replace(op, ed, old, root, ret, st);
+}

@@ -1,0 +1,157 @@
+#include "apiserver/admit.h"
+#include "apiserver/op_write.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+/* What a client may send but not change. */
+static const char *const kept_meta[] = { "creationTimestamp", "uid",
+                                         "deletionTimestamp", "deletionGracePeriodSeconds",
+                                         "generation",        "selfLink" };
+
+static bool has_status(const struct op *op)
+{
+    return kind_subresource(op->version, "status") != NULL;
+}
+
+static bool is_status(const struct op *op)
+{
+    return op->sub && op->sub->sub == KIND_SUB_STATUS;
+}
+
+/* The resourceVersion and uid a client sent are its picture of what it changes. */
+static int check_picture(struct op *op, const struct object *old, struct json_node *meta,
+                         struct status *st)
+{
+    struct json_node *version = json_node_get(meta, "resourceVersion");
+    struct span text = json_node_str(version), uid = json_node_str(json_node_get(meta, "uid"));
+    uint64_t number;
+
+    if (uid.n && !span_is(uid, object_uid(old)))
+        return status_conflict(
+            st, op->kind, op->name,
+            "Precondition failed: UID in precondition: %.*s, UID in object meta: %s", SPAN_ARG(uid),
+            object_uid(old));
+    if (!text.n || span_is(text, "0"))
+        return 0;
+    if (!str_u64(text, UINT64_MAX, &number)) {
+        causes_add_text(&st->causes, CAUSE_INVALID, AT(AT(NULL, "metadata"), "resourceVersion"),
+                        text, "must be an unsigned integer");
+        return status_invalid(st, op->kind, op->name);
+    }
+    return number == object_version(old) ? 0 : status_modified(st, op->kind, op->name);
+}
+
+static void keep_meta(struct json_node *meta, struct json_node *old_meta, struct json_edit *ed)
+{
+    EACH(name, kept_meta) {
+        struct json_node *was = json_node_get(old_meta, *name);
+
+        if (was)
+            json_node_set(meta, *name, json_node_copy(ed, was));
+        else
+            (void)json_node_remove(meta, *name);
+    }
+    (void)json_node_remove(meta, "resourceVersion");
+}
+
+/* A write of the status changes nothing else, any other write does not change the status. */
+static void keep_other_half(struct op *op, struct json_edit *ed, struct json_node **body,
+                            struct json_node *old)
+{
+    struct json_node *status;
+
+    if (is_status(op)) {
+        struct json_node *meta = json_node_get(*body, "metadata"), *kept;
+
+        status = json_node_get(*body, "status");
+        kept = json_node_copy(ed, old);
+        json_node_set(kept, "status", status ? json_node_copy(ed, status) : NULL);
+        if (json_node_get(meta, "managedFields"))
+            json_node_set(json_node_get(kept, "metadata"), "managedFields",
+                          json_node_copy(ed, json_node_get(meta, "managedFields")));
+        *body = kept;
+    } else if (has_status(op)) {
+        status = json_node_get(old, "status");
+        json_node_set(*body, "status", status ? json_node_copy(ed, status) : NULL);
+    }
+}
+
+bool op_may_go(const struct object *o)
+{
+    int64_t grace = 0;
+
+    if (!object_is_deleting(o) || object_finalizer_count(o) > 0)
+        return false;
+    if (json_count(object_at(o, "spec.finalizers")) > 0) /* a Namespace's */
+        return false;
+    (void)json_i64(object_at(o, "metadata.deletionGracePeriodSeconds"), &grace);
+    return grace == 0;
+}
+
+static int count_generation(struct op *op, const struct object *old, struct object **o,
+                            struct status *st)
+{
+    static const char *const not_spec[] = { "metadata", "status", NULL };
+    struct meta_change change = { .generation = object_generation(old) + 1 };
+    struct object *next;
+    struct err e;
+
+    if (!(op->kind->traits & KIND_GENERATION) || object_differs_only(old, *o, not_spec))
+        return 0;
+    if (object_with_meta(*o, &change, &next, &e) < 0)
+        return status_of_err(st, &e);
+    object_unref(*o);
+    *o = next;
+    return 0;
+}
+
+int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct json_node *body,
+               struct object **ret, struct status *st)
+{
+    OWN(object_done) struct object *o = NULL;
+    struct json_node *was = object_thaw(
+        old, kind_api_version(op_storage(op->kind), &op_storage(op->kind)->versions[0]), ed);
+    struct json_node *meta = json_node_get(body, "metadata");
+    struct err e;
+
+    if (check_picture(op, old, meta, st) < 0 || admit_from_stored(op, ed, &was, st) < 0)
+        return -1;
+    keep_other_half(op, ed, &body, was);
+    meta = json_node_get(body, "metadata");
+    keep_meta(meta, json_node_get(was, "metadata"), ed);
+    (void)json_node_remove(json_node_get(was, "metadata"), "resourceVersion");
+    if (admit_rules(op, ed, body, was, st) < 0 || admit_to_stored(op, ed, &body, st) < 0)
+        return -1;
+    if (object_freeze(op_storage(op->kind), old, body, &o, &e) < 0)
+        return status_of_err(st, &e);
+    if (object_is_same(old, o)) {
+        *ret = object_ref(old);
+        return 0;
+    }
+    if (count_generation(op, old, &o, st) < 0)
+        return -1;
+    if (op_may_go(o))
+        return op_commit(op, STORE_DELETE, o, true, ret, st);
+    return op_commit(op, STORE_UPDATE, o, object_is_deleting(o), ret, st);
+}
+
+int op_update(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
+              struct status *st)
+{
+    OWN(object_done) struct object *old = NULL;
+    struct json_node *version;
+
+    if (admit_envelope(op, body, st) < 0 || admit_fields(op, body, st) < 0)
+        return -1;
+    if (op_get(op, STORE_HEAD, &old, st) < 0)
+        return -1;
+    version = json_node_get(json_node_get(body, "metadata"), "resourceVersion");
+    if (!json_node_str(version).n && op->kind->traits & KIND_CUSTOM) {
+        causes_add_shown(&st->causes, CAUSE_INVALID, AT(AT(NULL, "metadata"), "resourceVersion"),
+                         "0", "must be specified for an update");
+        return status_invalid(st, op->kind, op->name);
+    }
+    return op_replace(op, ed, old, body, ret, st);
+}

@@ -1,0 +1,178 @@
+/* Reviews: questions to the server about access; created, answered, never kept. */
+#include "apiserver/authn.h"
+#include "apiserver/authz.h"
+
+#include <string.h>
+
+static const char *text_at(struct json_node *n, const char *name)
+{
+    const char *text = json_node_cstr(json_node_get(n, name));
+
+    return text ? text : "";
+}
+
+/* ---- who ---- */
+
+static void write_user(struct json_edit *ed, struct json_node *into, const struct user *u)
+{
+    struct json_node *groups = json_edit_array(ed);
+
+    json_node_set(into, "username", json_edit_cstr(ed, user_name(u)));
+    if (*user_uid(u))
+        json_node_set(into, "uid", json_edit_cstr(ed, user_uid(u)));
+    for (size_t i = 0; i < u->group_count; i++)
+        json_node_append(groups, json_edit_cstr(ed, user_group(u, i)));
+    json_node_set(into, "groups", groups);
+}
+
+static void answer_self(struct call *c, struct json_edit *ed, struct json_node *spec,
+                        struct json_node *status)
+{
+    struct json_node *info = json_edit_object(ed);
+
+    (void)spec;
+    write_user(ed, info, &c->user);
+    json_node_set(status, "userInfo", info);
+}
+
+static void answer_token(struct call *c, struct json_edit *ed, struct json_node *spec,
+                         struct json_node *status)
+{
+    OWN(user_done) struct user u = USER_INIT;
+    struct json_node *audiences = json_node_get(spec, "audiences"), *info = json_edit_object(ed);
+    const char *wanted = json_node_cstr(json_node_at(audiences, 0)), *why;
+
+    if (authn_token(c->s, json_node_str(json_node_get(spec, "token")), wanted, &u, &why) < 0) {
+        json_node_set(status, "authenticated", json_edit_bool(ed, false));
+        json_node_set(status, "error", json_edit_cstr(ed, "[invalid bearer token]"));
+        return;
+    }
+    json_node_set(status, "authenticated", json_edit_bool(ed, true));
+    write_user(ed, info, &u);
+    json_node_set(status, "user", info);
+    if (wanted) {
+        struct json_node *list = json_edit_array(ed);
+
+        json_node_append(list, json_edit_cstr(ed, wanted));
+        json_node_set(status, "audiences", list);
+    }
+}
+
+/* ---- may they ---- */
+
+static int read_subject(struct json_node *spec, struct user *u, struct err *e)
+{
+    struct json_node *groups = json_node_get(spec, "groups");
+
+    if (user_set_name(u, json_node_str(json_node_get(spec, "user")), e) < 0)
+        return -1;
+    for (size_t i = 0; i < json_node_count(groups); i++)
+        if (user_add_group(u, json_node_str(json_node_at(groups, i)), e) < 0)
+            return -1;
+    return 0;
+}
+
+static void judge(struct call *c, const struct user *u, struct json_edit *ed,
+                  struct json_node *spec, struct json_node *status)
+{
+    struct json_node *r = json_node_get(spec, "resourceAttributes");
+    struct json_node *p = json_node_get(spec, "nonResourceAttributes");
+    struct authz_ask ask = { .verb = text_at(p ? p : r, "verb"),
+                             .group = text_at(r, "group"),
+                             .resource = text_at(r, "resource"),
+                             .subresource = text_at(r, "subresource"),
+                             .name = text_at(r, "name"),
+                             .namespace = text_at(r, "namespace"),
+                             .path = p ? text_at(p, "path") : NULL };
+
+    json_node_set(status, "allowed", json_edit_bool(ed, authz_allows(c->s->store, u, &ask)));
+}
+
+static void answer_self_access(struct call *c, struct json_edit *ed, struct json_node *spec,
+                               struct json_node *status)
+{
+    judge(c, &c->user, ed, spec, status);
+}
+
+static void answer_access(struct call *c, struct json_edit *ed, struct json_node *spec,
+                          struct json_node *status)
+{
+    OWN(user_done) struct user u = USER_INIT;
+    struct err e;
+
+    if (read_subject(spec, &u, &e) < 0)
+        json_node_set(status, "allowed", json_edit_bool(ed, false));
+    else
+        judge(c, &u, ed, spec, status);
+}
+
+struct rules {
+    struct json_edit *ed;
+    struct json_node *resources, *paths;
+};
+
+static void add_rule(void *ctx, const struct json *rule)
+{
+    struct rules *r = ctx;
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct err e;
+
+    if (json_doc_of(rule, &doc, &e) == 0)
+        json_node_append(json_get(rule, "nonResourceURLs") ? r->paths : r->resources,
+                         json_edit_doc(r->ed, doc));
+}
+
+static void answer_rules(struct call *c, struct json_edit *ed, struct json_node *spec,
+                         struct json_node *status)
+{
+    struct rules r = { ed, json_edit_array(ed), json_edit_array(ed) };
+
+    authz_rules(c->s->store, &c->user, text_at(spec, "namespace"), add_rule, &r);
+    if (user_is_in(&c->user, GROUP_MASTERS)) {
+        static const char all[] = "{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}";
+        OWN(json_doc_done) struct json_doc *doc = NULL;
+        struct err e;
+
+        if (json_parse(SPAN(all), NULL, &doc, &e) == 0)
+            json_node_append(r.resources, json_edit_doc(ed, doc));
+    }
+    json_node_set(status, "resourceRules", r.resources);
+    json_node_set(status, "nonResourceRules", r.paths);
+    json_node_set(status, "incomplete", json_edit_bool(ed, false));
+}
+
+static const struct {
+    const char *kind;
+    void (*answer)(struct call *c, struct json_edit *ed, struct json_node *spec,
+                   struct json_node *status);
+} rows[] = {
+    { "SelfSubjectReview", answer_self },
+    { "TokenReview", answer_token },
+    { "SelfSubjectAccessReview", answer_self_access },
+    { "SubjectAccessReview", answer_access },
+    { "LocalSubjectAccessReview", answer_access },
+    { "SelfSubjectRulesReview", answer_rules },
+};
+
+void review_answer(struct call *c, struct json_edit *ed, struct json_node *body)
+{
+    OWN(buf_done) struct buf out = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+    struct json_node *status = json_edit_object(ed);
+    struct err e;
+
+    EACH(r, rows) {
+        if (strcmp(r->kind, c->op.kind->name) != 0)
+            continue;
+        r->answer(c, ed, json_node_get(body, "spec"), status);
+        json_node_set(body, "kind", json_edit_cstr(ed, c->op.kind->name));
+        json_node_set(body, "apiVersion",
+                      json_edit_cstr(ed, kind_api_version(c->op.kind, c->op.version)));
+        json_node_set(body, "status", status);
+        if (json_node_write(body, &out, &e) < 0)
+            break;
+        call_answer_bytes(c, 201, "application/json", buf_span(&out));
+        return;
+    }
+    (void)status_no_resource(&c->status);
+    call_refuse(c);
+}

@@ -1,0 +1,250 @@
+/* The doors of a request, in order: what is asked for, who asks, may they, which verb. */
+#include "apiserver/authn.h"
+#include "apiserver/authz.h"
+#include "apiserver/call.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <string.h>
+
+/* ---- what the answer shall look like ---- */
+
+/* "application/json;as=Table;v=v1;g=meta.k8s.io, application/json;q=0.9": the first that we can make. */
+static enum call_form read_accept(struct span field, bool *ret_is_acceptable)
+{
+    struct span one, part;
+
+    *ret_is_acceptable = true;
+    if (!field.n)
+        return FORM_OBJECT;
+    while (span_cut(&field, ',', &one)) {
+        enum call_form form = FORM_OBJECT;
+        bool is_known = true, is_v1 = true;
+        struct span type;
+
+        if (!span_cut(&one, ';', &type))
+            continue;
+        type = span_trim(type);
+        if (!span_is_nocase(type, "application/json") && !span_is(type, "*/*") &&
+            !span_is(type, "application/*") &&
+            !span_is_nocase(type, "application/json;stream=watch"))
+            continue;
+        while (span_cut(&one, ';', &part)) {
+            part = span_trim(part);
+            if (span_is(part, "as=Table"))
+                form = FORM_TABLE;
+            else if (span_is(part, "as=PartialObjectMetadata") ||
+                     span_is(part, "as=PartialObjectMetadataList"))
+                form = FORM_PARTIAL;
+            else if (span_starts(part, "as="))
+                is_known = false;
+            else if (span_starts(part, "v="))
+                is_v1 = span_is(part, "v=v1") || span_is(part, "v=v1beta1");
+        }
+        if (is_known && (is_v1 || form == FORM_OBJECT))
+            return form;
+    }
+    *ret_is_acceptable = false;
+    return FORM_OBJECT;
+}
+
+static int read_form(struct call *c)
+{
+    const char *include;
+    bool is_acceptable;
+
+    c->form = read_accept(http_field(c->x, "accept"), &is_acceptable);
+    if (!is_acceptable)
+        return status_not_acceptable(
+            &c->status, "only the following media types are accepted: application/json");
+    include = call_query(c, "includeObject");
+    if (include && !table_include_parse(span_cstr(include), &c->include))
+        return status_bad_request(&c->status, "unrecognized includeObject value: \"%s\"", include);
+    return 0;
+}
+
+/* ---- options ---- */
+
+static int read_selectors(struct call *c)
+{
+    const char *text = call_query(c, "labelSelector");
+    struct err e;
+
+    if (text && *text && selector_parse(span_cstr(text), &c->labels, &e) < 0)
+        return status_of_err(&c->status, &e);
+    text = call_query(c, "fieldSelector");
+    if (text && *text && field_selector_parse(c->op.kind, span_cstr(text), &c->fields, &e) < 0)
+        return status_of_err(&c->status, &e);
+    return 0;
+}
+
+/* Whose fields: as asked for, else the first part of the program's name. */
+static int read_manager(struct call *c)
+{
+    const char *given = call_query(c, "fieldManager");
+    struct span agent = http_field(c->x, "user-agent"), word;
+    struct err e;
+
+    if (given && strlen(given) > 128)
+        return status_bad_request(&c->status,
+                                  "fieldManager: Too long: may not be more than 128 bytes");
+    if (given && *given)
+        (void)buf_add(&c->manager, span_cstr(given), &e);
+    else if (span_cut(&agent, '/', &word) && word.n <= 128)
+        (void)buf_add(&c->manager, word, &e);
+    else
+        (void)buf_add(&c->manager, SPAN("unknown"), &e);
+    c->op.manager = buf_cstr(&c->manager);
+    return 0;
+}
+
+static int read_write_options(struct call *c)
+{
+    const char *text = call_query(c, "dryRun");
+
+    if (text && *text && strcmp(text, "All") != 0) {
+        causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "dryRun"), span_cstr(text),
+                        "supported values: \"All\"");
+        return status_invalid(&c->status, c->op.kind, "");
+    }
+    c->op.is_dry_run = text && *text;
+    text = call_query(c, "fieldValidation");
+    if (text && !check_mode_parse(span_cstr(text), &c->op.fields)) {
+        causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "fieldValidation"),
+                        span_cstr(text), "supported values: \"Ignore\", \"Warn\", \"Strict\"");
+        return status_invalid(&c->status, c->op.kind, "");
+    }
+    c->op.is_forced = call_query_bool(c, "force");
+    return read_manager(c);
+}
+
+/* ---- the verbs ---- */
+
+static const struct row {
+    enum request_verb verb;
+    unsigned kind_verb;
+    void (*answer)(struct call *c);
+} verbs[] = {
+    { VERB_GET, KIND_GET, read_get },
+    { VERB_LIST, KIND_LIST, read_list },
+    { VERB_WATCH, KIND_WATCH, watch_begin },
+    { VERB_CREATE, KIND_CREATE, write_create },
+    { VERB_UPDATE, KIND_UPDATE, write_update },
+    { VERB_PATCH, KIND_PATCH, write_patch },
+    { VERB_DELETE, KIND_DELETE, write_delete },
+    { VERB_DELETE_COLLECTION, KIND_DELETE_COLLECTION, write_delete_collection },
+};
+
+static int find_kind(struct call *c)
+{
+    struct op *op = &c->op;
+
+    op->store = c->s->store;
+    op->namespace = c->req.namespace;
+    op->name = c->req.name;
+    op->kind = kind_find(c->req.group, c->req.version, c->req.resource);
+    if (!op->kind)
+        return status_no_resource(&c->status);
+    op->version = kind_version(op->kind, c->req.version);
+    if (!kind_is_namespaced(op->kind)) {
+        if (*op->namespace)
+            return status_no_resource(&c->status);
+    } else if (!*op->namespace && (*op->name || c->req.verb == VERB_CREATE)) {
+        return status_no_resource(&c->status);
+    }
+    if (c->req.subresource[0]) {
+        op->sub = kind_subresource(op->version, c->req.subresource);
+        if (!op->sub)
+            return status_no_resource(&c->status);
+    }
+    if (op->version->deprecation)
+        op_warn(op, "%s", op->version->deprecation);
+    return 0;
+}
+
+static const struct row *find_verb(struct call *c)
+{
+    unsigned can = c->op.sub ? c->op.sub->verbs : c->op.kind->verbs;
+
+    EACH(r, verbs) {
+        if (r->verb == c->req.verb)
+            return can & r->kind_verb ? r : NULL;
+    }
+    return NULL;
+}
+
+static int prepare(struct call *c)
+{
+    if (c->req.verb >= VERB_CREATE)
+        return read_write_options(c) < 0               ? -1
+               : c->req.verb == VERB_DELETE_COLLECTION ? read_selectors(c)
+                                                       : 0;
+    return c->req.verb == VERB_GET ? 0 : read_selectors(c);
+}
+
+static void answer_resource(struct call *c)
+{
+    const struct row *row;
+
+    if (find_kind(c) < 0) {
+        call_refuse(c);
+        return;
+    }
+    row = find_verb(c);
+    if (!row || (c->req.verb == VERB_CREATE && *c->op.name && !c->op.sub))
+        (void)status_method(&c->status, c->op.kind, request_verb_name(c->req.verb));
+    if (!row || c->status.code || read_form(c) < 0 || prepare(c) < 0)
+        call_refuse(c);
+    else
+        row->answer(c);
+}
+
+static void on_gone(void *ctx)
+{
+    call_free(ctx);
+}
+
+static struct call *call_new(struct apiserver *s, struct http_exchange *x)
+{
+    struct call *c = NEW(struct call);
+
+    *c = (struct call){ .s = s,
+                        .x = x,
+                        .user = USER_INIT,
+                        .status = STATUS_INIT,
+                        .manager = BUF_INIT(1024),
+                        .query = BUF_INIT(CALL_QUERY_MAX_BYTES),
+                        .began_us = time_mono_us() };
+    c->op.warnings.max = CALL_WARNING_MAX_BYTES;
+    c->next = s->calls;
+    c->link = &s->calls;
+    if (c->next)
+        c->next->link = &c->next;
+    s->calls = c;
+    http_on_gone(x, on_gone, c);
+    return c;
+}
+
+void route_request(void *ctx, struct http_exchange *x)
+{
+    struct call *c = call_new(ctx, x);
+    struct span path = http_path(x);
+    const char *why;
+
+    if (!request_read(http_method(x), path, call_query_bool(c, "watch"), &c->req)) {
+        (void)status_no_resource(&c->status);
+    } else if (authn_exchange(c->s, x, &c->user, &why) < 0) {
+        log_info("api.unauthorized", KV("id", http_id(x)), KV("why", why));
+        (void)status_unauthorized(&c->status);
+    } else if (authz_call(c) == 0) {
+        if (c->req.verb != VERB_NONE)
+            answer_resource(c);
+        else if (!discovery_answer(c, path)) {
+            (void)status_no_resource(&c->status);
+            call_refuse(c);
+        }
+        return;
+    }
+    call_refuse(c);
+}

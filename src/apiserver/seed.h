@@ -1,0 +1,10 @@
+/* seed: the objects that are there from the start: namespaces, the default accounts, the built-in roles. What somebody
+ * changed stays changed; what is missing comes back at the next start. */
+#ifndef SILICA_APISERVER_SEED_H
+#define SILICA_APISERVER_SEED_H
+
+#include "apiserver/apiserver.h"
+
+int seed(struct apiserver *s, struct err *e);
+
+#endif

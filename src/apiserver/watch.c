@@ -1,0 +1,305 @@
+/* watch: first what there is, where that was asked for, then what happens, until the peer goes, the time is over or the
+ * history has moved past it. */
+#include "apiserver/pages.h"
+
+#include "apiserver/limits.h"
+#include "base/str.h"
+
+#include <string.h>
+
+struct watch {
+    struct call *call;
+    struct store_watch events;
+    struct pages pages; /* what there is, still to be told */
+    bool is_listing, wants_bookmarks, wants_end_of_list, is_behind_list;
+    uint64_t version;
+    struct ev_timer timeout, bookmark;
+    struct ev_task task;
+    struct buf out;
+    unsigned version_number; /* of the path's version among the kind's */
+};
+
+static void watch_free(struct call *c)
+{
+    struct watch *w = c->stream;
+
+    store_watch_stop(&w->events);
+    ev_timer_stop(c->s->loop, &w->timeout);
+    ev_timer_stop(c->s->loop, &w->bookmark);
+    ev_post_cancel(&w->task);
+    pages_done(&w->pages);
+    buf_done(&w->out);
+    ev_free_later(c->s->loop, w, free);
+}
+
+static void end(struct call *c)
+{
+    http_answer_end(c->x, NULL);
+    call_free(c);
+}
+
+/* The last event of a watch that cannot go on: c->status. */
+static void end_with_error(struct call *c)
+{
+    OWN(buf_done) struct buf line = BUF_INIT(STATUS_TEXT_MAX_BYTES * 2);
+    struct err e;
+
+    if (buf_add(&line, SPAN("{\"type\":\"ERROR\",\"object\":"), &e) == 0 &&
+        status_write(&c->status, &line, &e) == 0 && buf_add(&line, SPAN("}\n"), &e) == 0)
+        http_answer_write(c->x, buf_span(&line));
+    end(c);
+}
+
+static void on_lost(void *ctx)
+{
+    struct call *c = ctx;
+    struct watch *w = c->stream;
+
+    (void)status_expired(&c->status, "too old resource version: %llu (%llu)",
+                         (unsigned long long)w->version,
+                         (unsigned long long)store_version(c->s->store, STORE_COMMITTED));
+    end_with_error(c);
+}
+
+/* ---- events ---- */
+
+/* To a reader with a selector, an object that begins or ceases to match comes or goes. */
+static bool judge(struct call *c, const struct store_event *ev, enum event_type *ret)
+{
+    bool is_now, was;
+
+    *ret = ev->type;
+    if (!c->labels && !c->fields)
+        return true;
+    is_now = ev->type != EVENT_DELETED && pages_selects(c, ev->now);
+    was = ev->before && pages_selects(c, ev->before);
+    if (!is_now && !was)
+        return false;
+    *ret = is_now && was ? EVENT_MODIFIED : is_now ? EVENT_ADDED : EVENT_DELETED;
+    return true;
+}
+
+/* The bytes that all readers of this version share. */
+static struct event_text *shared_text(struct call *c, struct watch *w, struct store_event *ev)
+{
+    struct event_text **place = &ev->texts[w->version_number];
+
+    if (!*place) {
+        struct event_text *text = NEW(struct event_text);
+
+        text->refs = 1;
+        text->bytes.max = CALL_ANSWER_MAX_BYTES;
+        if (render_event(c, ev->type, ev->now, &text->bytes) < 0) {
+            buf_done(&text->bytes);
+            free(text);
+            return NULL;
+        }
+        *place = text;
+    }
+    return *place;
+}
+
+static bool on_event(void *ctx, struct store_event *ev)
+{
+    struct call *c = ctx;
+    struct watch *w = c->stream;
+    struct event_text *text;
+    enum event_type type;
+
+    w->version = ev->version;
+    if (!judge(c, ev, &type))
+        return true;
+    if (c->form == FORM_OBJECT && type == ev->type && w->version_number < LEN(ev->texts)) {
+        text = shared_text(c, w, ev);
+        if (!text) {
+            end_with_error(c);
+            return true;
+        }
+        http_answer_write(c->x, buf_span(&text->bytes));
+    } else {
+        /* An object that no longer matches is shown as it was, with the version at which it went. */
+        OWN(object_done)
+        struct object *o = type == EVENT_DELETED && ev->type != EVENT_DELETED
+                               ? object_with_version(ev->before, ev->version)
+                               : object_ref(ev->now);
+
+        buf_clear(&w->out);
+        if (render_event(c, type, o, &w->out) < 0) {
+            end_with_error(c);
+            return true;
+        }
+        http_answer_write(c->x, buf_span(&w->out));
+    }
+    return !http_answer_is_full(c->x);
+}
+
+/* ---- bookmarks and the end ---- */
+
+static void send_bookmark(struct call *c, struct watch *w, bool is_end_of_list)
+{
+    /* A watch that is behind has not told everything up to the store's version. */
+    uint64_t version = w->events.is_behind || is_end_of_list
+                           ? w->version
+                           : store_version(c->s->store, STORE_COMMITTED);
+
+    buf_clear(&w->out);
+    if (render_bookmark(c, version, is_end_of_list, &w->out) == 0)
+        http_answer_write(c->x, buf_span(&w->out));
+}
+
+static void on_bookmark(void *ctx)
+{
+    struct call *c = ctx;
+    struct watch *w = c->stream;
+
+    ev_timer_start(c->s->loop, &w->bookmark, WATCH_BOOKMARK_MS, on_bookmark, c);
+    if (!w->is_listing && !http_answer_is_full(c->x))
+        send_bookmark(c, w, false);
+}
+
+static void on_timeout(void *ctx)
+{
+    struct call *c = ctx;
+    struct watch *w = c->stream;
+
+    if (w->wants_bookmarks && !w->is_listing)
+        send_bookmark(c, w, false);
+    end(c);
+}
+
+/* ---- what there is ---- */
+
+static void list_on(void *ctx)
+{
+    struct call *c = ctx;
+    struct watch *w = c->stream;
+    size_t budget = LIST_SLICE_OBJECTS;
+    struct object *o;
+
+    buf_clear(&w->out);
+    while (w->out.n < LIST_SLICE_BYTES && (o = pages_next(&w->pages, c, &budget))) {
+        if (render_event(c, EVENT_ADDED, o, &w->out) < 0) {
+            end_with_error(c);
+            return;
+        }
+    }
+    http_answer_write(c->x, buf_span(&w->out));
+    if (!w->pages.is_over) {
+        if (!http_answer_is_full(c->x))
+            ev_post(c->s->loop, &w->task, list_on, c);
+        return;
+    }
+    w->is_listing = false;
+    pages_done(&w->pages);
+    if (w->wants_end_of_list)
+        send_bookmark(c, w, true);
+    if (!http_answer_is_full(c->x))
+        store_watch_resume(&w->events);
+}
+
+static void on_drain(void *ctx)
+{
+    struct call *c = ctx;
+    struct watch *w = c->stream;
+
+    if (!w->is_listing)
+        store_watch_resume(&w->events);
+    else if (!w->task.is_queued)
+        ev_post(c->s->loop, &w->task, list_on, c);
+}
+
+/* ---- the beginning ---- */
+
+static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_ms)
+{
+    uint64_t there = store_version(c->s->store, STORE_COMMITTED), seconds = 0;
+    const char *text = call_query(c, "timeoutSeconds");
+    bool is_asked_for, wants_list;
+
+    if (text && *text && !str_u64(span_cstr(text), INT32_MAX, &seconds))
+        return status_bad_request(&c->status,
+                                  "timeoutSeconds: Invalid value: \"%s\": must be a number", text);
+    *ret_timeout_ms = seconds ? seconds * 1000 : WATCH_TIMEOUT_MS;
+    w->wants_bookmarks = call_query_bool(c, "allowWatchBookmarks");
+    text = call_query(c, "sendInitialEvents");
+    is_asked_for = text && *text;
+    wants_list = call_query_bool(c, "sendInitialEvents");
+    text = call_query(c, "resourceVersionMatch");
+    if (is_asked_for && (!text || strcmp(text, "NotOlderThan") != 0)) {
+        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
+                   "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        return status_invalid(&c->status, c->op.kind, "");
+    }
+    w->wants_end_of_list = wants_list && w->wants_bookmarks;
+    text = call_query(c, "resourceVersion");
+    if (text && *text && !str_u64(span_cstr(text), UINT64_MAX, &w->version))
+        return status_bad_request(
+            &c->status, "resourceVersion: Invalid value: \"%s\": must be an unsigned integer",
+            text);
+    if (w->version > there) {
+        int rc = status_timeout(&c->status, "Too large resource version: %llu, current: %llu",
+                                (unsigned long long)w->version, (unsigned long long)there);
+
+        c->status.retry_after_s = 1;
+        return rc;
+    }
+    w->is_listing = is_asked_for ? wants_list : w->version == 0;
+    if (w->is_listing || w->version == 0)
+        w->version = there;
+    return 0;
+}
+
+static int follow(struct call *c, struct watch *w)
+{
+    const char *name = c->fields ? field_selector_value(c->fields, "metadata.name") : NULL;
+    struct err e;
+
+    w->events = (struct store_watch){ .kind = op_number(c->op.kind),
+                                      .namespace = c->op.namespace,
+                                      .name = name ? name : "",
+                                      .on_event = on_event,
+                                      .on_lost = on_lost,
+                                      .ctx = c };
+    if (store_watch(c->s->store, &w->events, w->version, &e) < 0)
+        return status_of_err(&c->status, &e);
+    if (w->is_listing)
+        store_watch_hold(&w->events);
+    return 0;
+}
+
+void watch_begin(struct call *c)
+{
+    struct watch *w = NEW(struct watch);
+    uint64_t timeout_ms = 0;
+    int rc;
+
+    w->call = c;
+    w->out.max = CALL_ANSWER_MAX_BYTES;
+    w->version_number = (unsigned)(c->op.version - c->op.kind->versions);
+    c->stream = w;
+    c->stream_free = watch_free;
+    rc = read_options(c, w, &timeout_ms);
+    if (rc == 0)
+        rc = follow(c, w);
+    if (rc < 0 && c->status.code != 410) {
+        call_refuse(c);
+        return;
+    }
+    http_answer_field(c->x, "content-type", SPAN("application/json"));
+    http_answer_field(c->x, "cache-control", SPAN("no-cache, private"));
+    http_answer_begin(c->x, 200, UINT64_MAX);
+    if (rc < 0) { /* too old: said as an event, as the public server does */
+        end_with_error(c);
+        return;
+    }
+    http_eof_is_gone(c->x);
+    http_on_drain(c->x, on_drain, c);
+    ev_timer_start(c->s->loop, &w->timeout, timeout_ms, on_timeout, c);
+    if (w->wants_bookmarks)
+        ev_timer_start(c->s->loop, &w->bookmark, WATCH_BOOKMARK_MS, on_bookmark, c);
+    if (w->is_listing) {
+        pages_init(&w->pages, c, store_snapshot(c->s->store, STORE_COMMITTED, NULL), w->version,
+                   NULL);
+        ev_post(c->s->loop, &w->task, list_on, c);
+    }
+}

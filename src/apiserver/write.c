@@ -1,0 +1,110 @@
+/* create, update, patch: the body is read, judged and written to the head in one turn; the answer waits for the commit. */
+#include "apiserver/body.h"
+
+#include <string.h>
+
+static bool is_too_large(struct call *c, const struct err *e)
+{
+    if (e->code == ERR_LIMIT)
+        (void)status_too_large(&c->status, CALL_BODY_MAX_BYTES);
+    else
+        (void)status_of_err(&c->status, e);
+    return true;
+}
+
+/* A refusal saw the head: it waits for the same commit as a success would. */
+static void answer(struct call *c, int rc, int code, struct object **o)
+{
+    if (rc < 0)
+        call_answer_status(c);
+    else
+        call_answer_object(c, code, *o);
+}
+
+static void on_create_body(void *ctx, struct span bytes, const struct err *e)
+{
+    struct call *c = ctx;
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    struct json_node *body = NULL;
+    struct object *o = NULL;
+
+    if ((e && is_too_large(c, e)) || body_read(c, bytes, c->op.version->type, ed, &body) < 0)
+        call_refuse(c);
+    else if (c->op.kind->traits & KIND_REVIEW)
+        review_answer(c, ed, body);
+    else
+        answer(c, op_create(&c->op, ed, body, &o, &c->status), 201, &o);
+}
+
+void write_create(struct call *c)
+{
+    http_body_collect(c->x, CALL_BODY_MAX_BYTES, on_create_body, c);
+}
+
+static void on_update_body(void *ctx, struct span bytes, const struct err *e)
+{
+    struct call *c = ctx;
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    struct json_node *body = NULL;
+    struct object *o = NULL;
+
+    if ((e && is_too_large(c, e)) || body_read(c, bytes, c->op.version->type, ed, &body) < 0)
+        call_refuse(c);
+    else
+        answer(c, op_update(&c->op, ed, body, &o, &c->status), 200, &o);
+}
+
+void write_update(struct call *c)
+{
+    http_body_collect(c->x, CALL_BODY_MAX_BYTES, on_update_body, c);
+}
+
+static int patch_type(struct call *c, enum op_patch *ret)
+{
+    static const struct {
+        const char *type;
+        enum op_patch patch;
+    } rows[] = {
+        { "application/json-patch+json", OP_PATCH_JSON },
+        { "application/merge-patch+json", OP_PATCH_MERGE },
+        { "application/strategic-merge-patch+json", OP_PATCH_STRATEGIC },
+        { "application/apply-patch+yaml", OP_PATCH_APPLY },
+        { "application/apply-patch+json", OP_PATCH_APPLY },
+    };
+    struct span type = body_type(c->x);
+
+    EACH(r, rows) {
+        if (span_is_nocase(type, r->type) &&
+            !(r->patch == OP_PATCH_STRATEGIC && c->op.kind->traits & KIND_CUSTOM)) {
+            *ret = r->patch;
+            return 0;
+        }
+    }
+    return status_media_type(
+        &c->status,
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json, %s"
+        "application/apply-patch+yaml",
+        c->op.kind->traits & KIND_CUSTOM ? "" : "application/strategic-merge-patch+json, ");
+}
+
+static void on_patch_body(void *ctx, struct span bytes, const struct err *e)
+{
+    struct call *c = ctx;
+    struct object *o = NULL;
+    enum op_patch type;
+    bool is_created = false;
+    int rc;
+
+    if ((e && is_too_large(c, e)) || patch_type(c, &type) < 0) {
+        call_refuse(c);
+        return;
+    }
+    rc = op_patch(&c->op, type, bytes, &o, &is_created, &c->status);
+    answer(c, rc, is_created ? 201 : 200, &o);
+}
+
+void write_patch(struct call *c)
+{
+    http_body_collect(c->x, CALL_BODY_MAX_BYTES, on_patch_body, c);
+}

@@ -1,0 +1,221 @@
+/* delete and deletecollection. */
+#include "apiserver/body.h"
+#include "apiserver/limits.h"
+#include "apiserver/pages.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+/* What a delete may say, in its body (DeleteOptions) or its query. Texts live in the edit. */
+static int read_propagation(struct call *c, struct span text, struct op_delete *how)
+{
+    if (span_is(text, "Orphan"))
+        how->propagation = OP_ORPHAN;
+    else if (span_is(text, "Background"))
+        how->propagation = OP_BACKGROUND;
+    else if (span_is(text, "Foreground"))
+        how->propagation = OP_FOREGROUND;
+    else {
+        causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "propagationPolicy"), text,
+                        "supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"");
+        return status_invalid(&c->status, c->op.kind, c->op.name);
+    }
+    return 0;
+}
+
+static int read_options(struct call *c, struct json_node *body, struct op_delete *how)
+{
+    struct json_node *conditions = json_node_get(body, "preconditions"), *v;
+    bool is_orphan;
+
+    if ((v = json_node_get(body, "gracePeriodSeconds")))
+        (void)json_node_i64(v, &how->grace_s);
+    v = json_node_get(body, "propagationPolicy");
+    if (json_node_str(v).n && read_propagation(c, json_node_str(v), how) < 0)
+        return -1;
+    if (json_node_bool(json_node_get(body, "orphanDependents"), &is_orphan))
+        how->propagation = is_orphan ? OP_ORPHAN : OP_BACKGROUND;
+    if (json_node_count(json_node_get(body, "dryRun")) > 0)
+        c->op.is_dry_run = true;
+    how->uid = json_node_cstr(json_node_get(conditions, "uid"));
+    v = json_node_get(conditions, "resourceVersion");
+    if (json_node_str(v).n) {
+        how->has_version = true;
+        if (!str_u64(json_node_str(v), UINT64_MAX, &how->version))
+            how->version = UINT64_MAX;
+    }
+    return 0;
+}
+
+static int read_query(struct call *c, struct op_delete *how)
+{
+    const char *text = call_query(c, "gracePeriodSeconds");
+
+    if (text && *text && !str_i64(span_cstr(text), 0, INT64_MAX, &how->grace_s))
+        return status_bad_request(
+            &c->status, "gracePeriodSeconds: Invalid value: \"%s\": must be a number", text);
+    text = call_query(c, "propagationPolicy");
+    return text && *text ? read_propagation(c, span_cstr(text), how) : 0;
+}
+
+static int read_all(struct call *c, struct span bytes, struct json_edit *ed, struct op_delete *how)
+{
+    struct json_node *body = NULL;
+
+    *how = (struct op_delete){ .grace_s = -1 };
+    if (read_query(c, how) < 0)
+        return -1;
+    if (!bytes.n)
+        return 0;
+    if (body_read(c, bytes, kind_body_type("", "v1", "DeleteOptions"), ed, &body) < 0)
+        return -1;
+    return read_options(c, body, how);
+}
+
+/* These answer a delete with the object itself. */
+static bool returns_object(const struct kind *k)
+{
+    static const char *const names[] = { "Pod", "Service", "ServiceAccount",
+                                         "PersistentVolumeClaim" };
+
+    EACH(name, names) {
+        if (!*k->group && strcmp(k->name, *name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void on_delete_body(void *ctx, struct span bytes, const struct err *e)
+{
+    struct call *c = ctx;
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    struct op_delete how;
+    struct object *o = NULL;
+    bool is_gone = false;
+
+    if (e) {
+        (void)status_of_err(&c->status, e);
+        call_refuse(c);
+    } else if (read_all(c, bytes, ed, &how) < 0) {
+        call_refuse(c);
+    } else if (op_delete(&c->op, &how, &o, &is_gone, &c->status) < 0) {
+        call_answer_status(c);
+    } else if (is_gone && !returns_object(c->op.kind)) {
+        (void)status_success(&c->status, c->op.kind, c->op.name, object_uid(o));
+        object_unref(o);
+        call_answer_status(c);
+    } else {
+        call_answer_object(c, 200, o);
+    }
+}
+
+void write_delete(struct call *c)
+{
+    http_body_collect(c->x, CALL_BODY_MAX_BYTES, on_delete_body, c);
+}
+
+/* ---- many ---- */
+
+struct batch {
+    struct pages pages;
+    struct op_delete how;
+    struct json_edit *ed;
+    struct ev_task task;
+    struct buf out;
+    bool has_items;
+};
+
+static void batch_free(struct call *c)
+{
+    struct batch *b = c->stream;
+
+    ev_post_cancel(&b->task);
+    pages_done(&b->pages);
+    json_edit_free(b->ed);
+    buf_done(&b->out);
+    ev_free_later(c->s->loop, b, free);
+}
+
+static void on_all_deleted(void *ctx, const struct err *e)
+{
+    struct call *c = ctx;
+    struct batch *b = c->stream;
+
+    if (e)
+        (void)status_of_err(&c->status, e);
+    if (e || render_list_end(c, &b->out) < 0)
+        call_refuse(c);
+    else
+        call_answer_bytes(c, 200, "application/json", buf_span(&b->out));
+}
+
+/* Each by its own; one that went meanwhile is no fault. The list in the answer is what was found. */
+static int delete_one(struct call *c, struct batch *b, struct object *o)
+{
+    struct op op = c->op;
+    OWN(object_done) struct object *now = NULL;
+    struct err e;
+    bool is_gone;
+
+    op.namespace = object_namespace(o);
+    op.name = object_name(o);
+    if (op_delete(&op, &b->how, &now, &is_gone, &c->status) < 0) {
+        if (c->status.code != 404)
+            return -1;
+        status_clear(&c->status);
+        return 0;
+    }
+    if (b->has_items && buf_addc(&b->out, ',', &e) < 0)
+        return status_of_err(&c->status, &e);
+    b->has_items = true;
+    return render_item(c, now, &b->out);
+}
+
+static void delete_some(void *ctx)
+{
+    struct call *c = ctx;
+    struct batch *b = c->stream;
+    size_t budget = DELETE_SLICE_OBJECTS;
+    struct object *o;
+
+    while ((o = pages_next(&b->pages, c, &budget))) {
+        if (delete_one(c, b, o) < 0) {
+            call_answer_status(c);
+            return;
+        }
+    }
+    if (b->pages.is_over)
+        store_wait(c->s->store, &c->wait, store_version(c->s->store, STORE_HEAD), on_all_deleted,
+                   c);
+    else
+        ev_post(c->s->loop, &b->task, delete_some, c);
+}
+
+static void on_collection_body(void *ctx, struct span bytes, const struct err *e)
+{
+    struct call *c = ctx;
+    struct batch *b = c->stream;
+
+    if (e)
+        (void)status_of_err(&c->status, e);
+    if (e || read_all(c, bytes, b->ed, &b->how) < 0 ||
+        render_list_begin(c, b->pages.version, NULL, 0, &b->out) < 0)
+        call_refuse(c);
+    else
+        delete_some(c);
+}
+
+void write_delete_collection(struct call *c)
+{
+    struct batch *b = NEW(struct batch);
+    uint64_t version;
+    struct shelf *shelf = store_snapshot(c->s->store, STORE_COMMITTED, &version);
+
+    b->ed = json_edit_new(0);
+    b->out.max = CALL_ANSWER_MAX_BYTES;
+    c->stream = b;
+    c->stream_free = batch_free;
+    pages_init(&b->pages, c, shelf, version, NULL);
+    http_body_collect(c->x, CALL_BODY_MAX_BYTES, on_collection_body, c);
+}
