@@ -1,5 +1,5 @@
 # The door. Everything real is in meson.build, tests/ and tools/.
-.PHONY: all help demo test check asan fuzz soak-runtime cover lint bench peers man image install clean \
+.PHONY: all help demo test check asan fuzz soak-runtime soak-isolate cover lint bench peers man image install clean \
         setup-build setup-test setup-bench setup-lint
 .DELETE_ON_ERROR:
 
@@ -36,6 +36,9 @@ fuzz: setup-test build/fuzz/build.ninja             ## each fuzz target for FUZZ
 soak-runtime: setup-test setup-bench all            ## the runtime's full figures: fuzzing 10 minutes each, load, leaks
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	python3 tests/soak/runtime.py
+
+soak-isolate: setup-test all                        ## the isolation engine's: 200 kills anywhere
+	SILICA_KILLS=200 python3 tests/run.py --tier e2e -k test_killed_anywhere
 
 cover: setup-test setup-lint build/cover/build.ninja ## coverage of the unit tests
 	meson test -C build/cover

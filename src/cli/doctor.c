@@ -9,6 +9,7 @@
 #include "cli/payload.h"
 #include "isolate/box.h"
 #include "isolate/confine.h"
+#include "isolate/engine.h"
 #include "isolate/userns.h"
 #include "sandbox/sandbox.h"
 
@@ -34,13 +35,14 @@ struct doctor {
 };
 
 struct doctor_options {
-    const char *output;
+    const char *output, *data;
     bool is_clean, is_help;
 };
 
 /* clang-format off */
 static const struct opt opts[] = {
-    { "--clean", NULL, OPT_BOOL, offsetof(struct doctor_options, is_clean), NULL, 0, 0, NULL, "first remove what sandboxes left whose silica was killed" },
+    { "--clean", NULL, OPT_BOOL, offsetof(struct doctor_options, is_clean), NULL, 0, 0, NULL, "first remove what sandboxes left whose silica or keeper was killed" },
+    { "--data", "SILICA_DATA", OPT_STR, offsetof(struct doctor_options, data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept; for --clean" },
     { "--output", NULL, OPT_STR, offsetof(struct doctor_options, output), "text", 0, 0, "FORMAT", "text, or json for programs", NULL, 'o' },
     { "--help", NULL, OPT_BOOL, offsetof(struct doctor_options, is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
 };
@@ -265,6 +267,25 @@ static void examine(struct doctor *d)
     try_limits(d);
 }
 
+/* First the sandboxes of a killed keeper, then the groups of whoever was killed while it made or ended one. */
+static void clean(struct doctor *d, const char *data)
+{
+    struct engine_swept swept = { 0 };
+    struct engine *en = NULL;
+    struct err e;
+
+    if (engine_open(&(struct engine_spec){ .dir = data }, &en, &e) < 0 ||
+        engine_sweep(en, &swept, &e) < 0) {
+        if (e.code != ERR_NOT_FOUND) /* no directory: none that could be lost */
+            (void)add_err(d, "clean", BROKEN, &e);
+    }
+    engine_close(en);
+    (void)add(d, "clean", HOLDS,
+              "%zu cgroups removed whose silica was killed, %zu sandboxes whose keeper was, %zu "
+              "kept as lost",
+              box_sweep(), swept.removed, swept.lost);
+}
+
 /* ---- what is said ---- */
 
 static const char *const words[] = { "ok", "lacks", "broken" };
@@ -339,7 +360,7 @@ int doctor_command(int argc, char **argv)
         return command_fail(&e, EXIT_FAILED);
     d.runtime_fd = runtime_fd;
     if (o.is_clean)
-        (void)add(&d, "clean", HOLDS, "%zu cgroups removed whose silica was killed", box_sweep());
+        clean(&d, o.data);
     examine(&d);
     if (strcmp(o.output, "json") == 0)
         say_json(&d);
