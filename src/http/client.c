@@ -19,6 +19,8 @@ struct http_client *http_client_new(struct ev_loop *loop, const struct http_clie
         c->config.idle_ms = HTTP_CLIENT_IDLE_MS;
     if (!c->config.head_max_bytes)
         c->config.head_max_bytes = HTTP_HEAD_MAX_BYTES;
+    if (!c->config.request_max_bytes)
+        c->config.request_max_bytes = HTTP_HEAD_MAX_BYTES;
     return c;
 }
 

@@ -32,7 +32,8 @@ struct http_client_config {
     struct dial_resolver *resolver; /* or NULL: addresses and localhost only */
     uint32_t idle_max, idle_per_target_max;
     uint64_t idle_ms;
-    uint32_t head_max_bytes; /* of a response; ERR_LIMIT beyond */
+    uint32_t head_max_bytes;    /* of a response; ERR_LIMIT beyond */
+    uint32_t request_max_bytes; /* of a request's head: a relay takes what its server took */
 };
 
 /* HTTP_BY_ALPN needs a maker whose list offers h2; in clear it means HTTP_V1. HTTP_V2 in clear is prior knowledge. */

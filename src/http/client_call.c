@@ -263,7 +263,7 @@ static int set_request(struct http_call *x, const struct http_call_spec *spec, s
 {
     struct span method = http_head_method(spec->head);
 
-    http_head_init(&x->head, HTTP_HEAD_MAX_BYTES, HTTP_HEAD_MAX_FIELDS);
+    http_head_init(&x->head, x->client->config.request_max_bytes, HTTP_HEAD_MAX_FIELDS);
     x->body.max = spec->is_streamed ? PENDING_MAX_BYTES : SIZE_MAX / 2;
     x->is_streamed = spec->is_streamed;
     x->stream_left = spec->stream_length;

@@ -10,7 +10,11 @@
 static void feed(struct http_link *l, struct span in);
 
 /* Room for any head: its text is bounded, and each field gains four bytes. */
-#define REQUEST_MAX_BYTES (2 * HTTP_HEAD_MAX_BYTES + 8 * HTTP_HEAD_MAX_FIELDS + SMALL_BODY_MAX)
+static size_t request_max(const struct http_link *l)
+{
+    return 2 * (size_t)l->client->config.request_max_bytes + 8 * HTTP_HEAD_MAX_FIELDS +
+           SMALL_BODY_MAX;
+}
 
 void http_link_h1_open(struct http_link *l)
 {
@@ -62,7 +66,7 @@ static void end_body(struct http_call *x)
 static void h1_begin(struct http_call *x)
 {
     struct http_link *l = x->link;
-    OWN(buf_done) struct buf out = BUF_INIT(REQUEST_MAX_BYTES);
+    OWN(buf_done) struct buf out = BUF_INIT(request_max(l));
     bool is_small = !x->is_streamed && x->body.n <= SMALL_BODY_MAX;
     struct err e;
 
@@ -159,25 +163,9 @@ static void fail_call(struct http_link *l, struct err *e)
     http_call_fail(x, e); /* drops it, and the connection with it */
 }
 
-static void ignore_read(void *ctx, struct span in)
-{
-    (void)ctx, (void)in;
-}
-
-static void ignore_eof(void *ctx)
-{
-    (void)ctx;
-}
-
-static void ignore_close(void *ctx, const struct err *e)
-{
-    (void)ctx, (void)e;
-}
-
 /* Another protocol from here on: the connection changes hands. */
 static void upgrade(struct http_link *l, struct span rest)
 {
-    static const struct conn_events nobody = { ignore_read, ignore_eof, NULL, ignore_close };
     struct http_call *x = take_ptr(&l->call);
     struct conn *conn;
     struct err e;
@@ -190,7 +178,7 @@ static void upgrade(struct http_link *l, struct span rest)
     }
     conn = take_ptr(&l->conn);
     conn_want_read(conn, true);
-    conn_set_events(conn, &nobody, NULL);
+    conn_set_events(conn, NULL, NULL);
     http_link_free(l); /* in a later turn: the head is still in its parser */
     http_call_forget(x);
     x->events->on_upgrade(x->ctx, &l->parser.head, conn, rest);

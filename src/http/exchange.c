@@ -442,3 +442,23 @@ void http_answer_abort(struct http_exchange *x)
     over(x);
     x->ops->abort(x);
 }
+
+/* ---- another protocol ---- */
+
+struct span http_upgrade(const struct http_exchange *x)
+{
+    if (!x->ops->switch_to || x->body_length)
+        return SPAN_NONE;
+    return http1_upgrade(&x->hc->h1);
+}
+
+void http_answer_switch(struct http_exchange *x, const char *protocol, http_switch_fn done,
+                        void *ctx)
+{
+    assert(http_upgrade(x).p);
+    http_answer_field(x, "connection", SPAN("Upgrade"));
+    http_answer_field(x, "upgrade", span_cstr(protocol));
+    begin(x, 101, 0);
+    over(x);
+    x->ops->switch_to(x, done, ctx);
+}

@@ -222,19 +222,13 @@ static void conn_freed(void *ctx)
     free(hc);
 }
 
-static void on_close(void *ctx, const struct err *e)
+void http_conn_forget(struct http_conn *hc)
 {
-    struct http_conn *hc = ctx;
     struct http_server *s = hc->server;
 
-    if (e)
-        log_debug("http.lost", KV("err", e));
     ev_timer_stop(s->loop, &hc->timer);
-    if (hc->kind == HTTP_CONN_H1)
-        http_h1_close(hc);
-    else if (hc->kind == HTTP_CONN_H2)
-        http_h2_close(hc);
     ev_post_cancel(&hc->resume);
+    ev_post_cancel(&hc->hand_over);
     ev_post_cancel(&hc->flush);
     *hc->at = hc->next;
     if (hc->next)
@@ -245,6 +239,39 @@ static void on_close(void *ctx, const struct err *e)
         tell_soon(s);
     if (s->config.on_closed)
         s->config.on_closed(s->config.ctx);
+}
+
+/* A peer that has ended its side already has nothing to say in the new protocol: it is gone. */
+void http_conn_hand_over(void *ctx)
+{
+    struct http_conn *hc = ctx;
+    OWN(buf_done) struct buf rest = BUF_INIT(hc->pending.max);
+    struct conn *conn = hc->conn;
+
+    if (hc->is_finished || hc->has_peer_eof) {
+        conn_close(conn); /* http_h1_close tells */
+        return;
+    }
+    ev_free_later(hc->server->loop, take_ptr(&hc->one), http_exchange_free);
+    buf_move(&rest, &hc->pending);
+    http1_done(&hc->h1);
+    http_conn_forget(hc);
+    conn_set_events(conn, NULL, NULL);
+    conn_want_read(conn, true);
+    hc->switched(hc->switched_ctx, conn, buf_span(&rest));
+}
+
+static void on_close(void *ctx, const struct err *e)
+{
+    struct http_conn *hc = ctx;
+
+    if (e)
+        log_debug("http.lost", KV("err", e));
+    if (hc->kind == HTTP_CONN_H1)
+        http_h1_close(hc);
+    else if (hc->kind == HTTP_CONN_H2)
+        http_h2_close(hc);
+    http_conn_forget(hc);
 }
 
 static const struct conn_events conn_events = { on_read, on_eof, on_drain, on_close };
@@ -320,6 +347,7 @@ void http_server_free(struct http_server *s)
     ev_post_cancel(&s->tell);
     for (struct http_conn *hc = s->conns; hc; hc = next) {
         next = hc->next;
+        hc->is_finished = true; /* nobody gets it any more */
         conn_close(hc->conn);
     }
     while (s->count) /* their on_close comes in the next turn */

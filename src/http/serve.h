@@ -5,8 +5,8 @@
  * Used by:  runtime, router, API server, controllers' metrics and health.
  * Threads:  the loop's.
  * Life:     an exchange is one request and its answer. It lives until its answer was ended (http_answer,
- *           http_answer_end, http_answer_abort) or its on_gone ran, whichever is first; then the handler must not
- *           touch it again. Exactly one of the two happens.
+ *           http_answer_end, http_answer_abort, http_answer_switch) or its on_gone ran, whichever is first; then the
+ *           handler must not touch it again. Exactly one of the two happens.
  * Events:   on_request runs when the head is complete. Body events, on_drain and on_gone never run inside a verb.
  * Gone:     an HTTP/1.1 peer that ends its side may still read, so it is answered (but see http_eof_is_gone); that it
  *           went away shows when something is sent to it. An HTTP/2 peer that ends its side, or resets the stream, is
@@ -134,5 +134,19 @@ bool http_answer_has_begun(const struct http_exchange *x);
 void http_answer_end(struct http_exchange *x, const struct http_head *trailers);
 /* Ends it so that the peer sees it is not whole: the stream is reset, the connection closed. */
 void http_answer_abort(struct http_exchange *x);
+
+/* ---- another protocol on the same connection ---- */
+
+/* What an HTTP/1.1 request asks to switch to, its first choice; p NULL when it does not ask, has a body, or came by
+ * another HTTP. */
+struct span http_upgrade(const struct http_exchange *x);
+/* The connection, and the bytes that came behind the request already, borrowed for the call. Takes the connection:
+ * conn_set_events before returning; the server has forgotten it and will neither count nor close it. conn NULL: the peer
+ * went first, or the server was freed. */
+typedef void (*http_switch_fn)(void *ctx, struct conn *conn, struct span rest);
+/* Only where http_upgrade() says something. Answers 101 with the fields added before, and with Upgrade and Connection.
+ * Ends the exchange; done(ctx) runs once, in a later turn. */
+void http_answer_switch(struct http_exchange *x, const char *protocol, http_switch_fn done,
+                        void *ctx);
 
 #endif

@@ -35,6 +35,9 @@ struct http_conn {
     struct http_exchange *one; /* the request under way */
     bool is_feeding;
     struct ev_task resume;
+    http_switch_fn switched; /* another protocol takes over; NULL otherwise */
+    void *switched_ctx;
+    struct ev_task hand_over;
     /* HTTP/2 */
     struct h2 *h2;
     struct http_exchange *many;
@@ -53,6 +56,7 @@ struct http_carrier_ops {
     bool (*is_full)(const struct http_exchange *x);
     void (*end)(struct http_exchange *x, const struct http_head *trailers);
     void (*abort)(struct http_exchange *x);
+    void (*switch_to)(struct http_exchange *x, http_switch_fn done, void *ctx); /* NULL: cannot */
 };
 
 enum http_body_state { HTTP_BODY_COMING, HTTP_BODY_ENDED, HTTP_BODY_FAILED };
@@ -104,6 +108,10 @@ bool http_server_is_draining(const struct http_server *s);
 void http_conn_set_deadline(struct http_conn *hc, uint64_t ms, ev_fn fn);
 void http_conn_clear_deadline(struct http_conn *hc);
 bool http_conn_has_deadline(const struct http_conn *hc);
+/* Out of the server, which counts it no more; freed in a later turn. Its conn is gone or somebody else's. */
+void http_conn_forget(struct http_conn *hc);
+/* An ev_fn: gives its connection to hc->switched. */
+void http_conn_hand_over(void *hc);
 /* Answers an error that no handler will, and closes. HTTP/1.1 only. */
 void http_conn_refuse(struct http_conn *hc, int status, const char *message);
 

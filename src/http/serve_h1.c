@@ -278,12 +278,14 @@ static void feed(struct http_conn *hc, struct span in)
     struct http_exchange *x;
 
     hc->is_feeding = true;
-    while (!hc->is_finished && can_take(hc) && one_event(hc, &in))
+    while (!hc->is_finished && !hc->switched && can_take(hc) && one_event(hc, &in))
         ;
     hc->is_feeding = false;
     if (hc->is_finished)
         return;
     keep(hc, in);
+    if (hc->switched)
+        return;
     if (hc->has_peer_eof && hc->pending.n == 0)
         peer_ended(hc);
     x = hc->one;
@@ -314,7 +316,7 @@ static void resume(void *ctx)
 /* Something changed: the answer was ended, the body has a reader, the peer took its answers. */
 static void advance(struct http_conn *hc)
 {
-    if (hc->is_feeding || hc->is_finished)
+    if (hc->is_feeding || hc->is_finished || hc->switched)
         return; /* feed() looks for itself */
     if (hc->one && hc->one->is_over && hc->h1.state == HTTP1_AT_END)
         next_request(hc);
@@ -328,7 +330,7 @@ static void advance(struct http_conn *hc)
 
 void http_h1_eof(struct http_conn *hc)
 {
-    if (!hc->is_finished && hc->pending.n == 0)
+    if (!hc->is_finished && hc->pending.n == 0 && !hc->switched)
         peer_ended(hc);
 }
 
@@ -343,7 +345,7 @@ void http_h1_drain(struct http_conn *hc)
 
 void http_h1_shutdown(struct http_conn *hc)
 {
-    if (hc->one)
+    if (hc->one) /* its last, or the connection is about to change hands */
         hc->one->keep_alive = false;
     else
         finish(hc);
@@ -359,6 +361,8 @@ void http_h1_close(struct http_conn *hc)
         ev_free_later(http_server_loop(hc->server), x, http_exchange_free);
     }
     http1_done(&hc->h1);
+    if (hc->switched)
+        hc->switched(hc->switched_ctx, NULL, SPAN_NONE);
 }
 
 /* ---- what an exchange asks for ---- */
@@ -536,7 +540,23 @@ static void h1_abort(struct http_exchange *x)
     drop(x->hc);
 }
 
+/* ---- another protocol takes over ---- */
+
+static void h1_switch_to(struct http_exchange *x, http_switch_fn done, void *ctx)
+{
+    struct http_conn *hc = x->hc;
+
+    hc->switched = done;
+    hc->switched_ctx = ctx;
+    http_conn_clear_deadline(hc);
+    conn_want_read(hc->conn, false);
+    x->keep_alive = true; /* no "connection: close" */
+    h1_head(x);
+    if (!hc->is_finished)
+        ev_post(http_server_loop(hc->server), &hc->hand_over, http_conn_hand_over, hc);
+}
+
 static const struct http_carrier_ops h1_ops = {
-    h1_continue, h1_body_paused, h1_body_used, h1_head, h1_whole,
-    h1_write,    h1_file,        h1_is_full,   h1_end,  h1_abort,
+    h1_continue, h1_body_paused, h1_body_used, h1_head,  h1_whole,     h1_write,
+    h1_file,     h1_is_full,     h1_end,       h1_abort, h1_switch_to,
 };

@@ -35,6 +35,7 @@ struct conn {
     int fd;
     enum conn_state state;
     bool is_reading, is_eof, was_full, is_file_busy;
+    bool is_half, is_half_told; /* conn_finish_writing: to end our side, and done so */
     struct ev_io io;
     struct conn_filter *filter;
     const struct conn_events *events;
@@ -336,14 +337,23 @@ static void flush_check(void *ctx)
         ev_timer_start(c->loop, &c->linger, CONN_FLUSH_STALL_MS, flush_check, c);
 }
 
+/* False while the filter's goodbye waits for the socket, which settle() waits for. */
+static bool end_our_side(struct conn *c)
+{
+    if (c->is_half_told)
+        return true;
+    if (c->filter && !c->filter->ops->finish(c->filter))
+        return false;
+    c->is_half_told = true;
+    (void)shutdown(c->fd, SHUT_WR);
+    return true;
+}
+
 static void sent_all(struct conn *c)
 {
-    if (c->state != CONN_FLUSHING)
+    if ((c->state != CONN_FLUSHING && !c->is_half) || !end_our_side(c) || c->state != CONN_FLUSHING)
         return;
-    if (c->filter && !c->filter->ops->finish(c->filter))
-        return; /* the socket is full; settle() waits for it */
     c->state = CONN_LINGERING;
-    (void)shutdown(c->fd, SHUT_WR);
     c->moved = c->dropped;
     c->linger_until_ms = ev_now_ms(c->loop) + CONN_LINGER_MAX_MS;
     ev_timer_start(c->loop, &c->linger, c->is_eof ? 0 : CONN_LINGER_MS, linger_check, c);
@@ -525,7 +535,7 @@ static void queue_bytes(struct conn *c, struct span s)
 
 void conn_write(struct conn *c, struct span bytes)
 {
-    if (c->state != CONN_OPEN || c->failure)
+    if (c->state != CONN_OPEN || c->failure || c->is_half)
         return;
     queue_bytes(c, span_skip(bytes, send_now(c, bytes)));
 }
@@ -535,7 +545,7 @@ void conn_write_buf(struct conn *c, struct buf *bytes)
     struct chunk *ch;
     size_t done;
 
-    if (c->state == CONN_OPEN && !c->failure) {
+    if (c->state == CONN_OPEN && !c->failure && !c->is_half) {
         done = send_now(c, buf_span(bytes));
         if (bytes->n - done > CONN_CHUNK_BYTES) {
             ch = NEW(struct chunk);
@@ -559,7 +569,7 @@ void conn_write_file(struct conn *c, struct ev_pool *pool, int file_fd, uint64_t
 {
     struct chunk *ch;
 
-    if (c->state != CONN_OPEN || c->failure || n == 0) {
+    if (c->state != CONN_OPEN || c->failure || c->is_half || n == 0) {
         (void)close(file_fd);
         return;
     }
@@ -608,6 +618,16 @@ uint64_t conn_moved(const struct conn *c)
     return c->sent - (uint64_t)held;
 }
 
+void conn_finish_writing(struct conn *c)
+{
+    if (c->state != CONN_OPEN || c->is_half || c->failure)
+        return;
+    c->is_half = true;
+    if (!c->head)
+        sent_all(c);
+    settle(c);
+}
+
 void conn_finish(struct conn *c)
 {
     if (c->state != CONN_OPEN)
@@ -625,9 +645,26 @@ void conn_close(struct conn *c)
     end(c, NULL);
 }
 
+static void ignore_read(void *ctx, struct span in)
+{
+    (void)ctx, (void)in;
+}
+
+static void ignore_eof(void *ctx)
+{
+    (void)ctx;
+}
+
+static void ignore_close(void *ctx, const struct err *e)
+{
+    (void)ctx, (void)e;
+}
+
 void conn_set_events(struct conn *c, const struct conn_events *events, void *ctx)
 {
-    c->events = events;
+    static const struct conn_events nobody = { ignore_read, ignore_eof, NULL, ignore_close };
+
+    c->events = events ? events : &nobody;
     c->ctx = ctx;
 }
 

@@ -81,12 +81,16 @@ uint64_t conn_sent(const struct conn *c);
  * conn_sent() stands still until a third of the kernel's buffer is free, which can take minutes. */
 uint64_t conn_moved(const struct conn *c);
 
+/* After the queue is sent: end our side only. Writes are ignored from now on, reading goes on; conn_finish or conn_close
+ * is still to come. */
+void conn_finish_writing(struct conn *c);
 /* After the queue is sent: end our side, drop what still comes while it comes (half a minute at most), close. No more events but on_close. */
 void conn_finish(struct conn *c);
 /* At once. */
 void conn_close(struct conn *c);
 
-/* Events go to somebody else from now on: a connection changes hands when its protocol does (Upgrade). */
+/* Events go to somebody else from now on: a connection changes hands when its protocol does (Upgrade).
+ * NULL: to nobody, between two owners, or because it is being closed. */
 void conn_set_events(struct conn *c, const struct conn_events *events, void *ctx);
 
 int conn_fd(const struct conn *c);

@@ -191,6 +191,35 @@ static void test_finish_sends_the_rest_then_ends(void **state)
     close_pair(&p);
 }
 
+/* Each side ends its own, after all of its bytes; the other's go on until then. */
+static void test_one_side_may_end_alone(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    open_pair(&p);
+    side_fill(&p.sent, 12 << 20);
+    conn_write(p.a.conn, buf_span(&p.sent));
+    p.a.is_in_verb = true;
+    conn_finish_writing(p.a.conn);
+    conn_finish_writing(p.a.conn);
+    conn_write(p.a.conn, SPAN("too late"));
+    p.a.is_in_verb = false;
+    assert_true(side_wait(p.loop, side_is_eof, &p.b));
+    assert_int_equal(p.b.in.n, p.sent.n);
+    conn_write(p.b.conn, SPAN("an answer"));
+    conn_finish_writing(p.b.conn);
+    assert_true(side_wait(p.loop, side_is_eof, &p.a));
+    assert_string_equal(buf_cstr(&p.a.in), "an answer");
+    side_idle(p.loop, 20);
+    assert_false(p.a.is_closed || p.b.is_closed); /* that is the owner's to do */
+    conn_finish(p.a.conn);
+    conn_close(p.b.conn);
+    assert_true(side_wait(p.loop, side_is_closed, &p.a));
+    assert_false(p.a.is_failed);
+    close_pair(&p);
+}
+
 static void test_after_the_peers_end_we_may_still_write(void **state)
 {
     struct pair p;
@@ -351,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_a_file_that_ends_early_ends_the_connection),
         cmocka_unit_test(test_closing_while_a_file_is_sent_waits_for_the_worker),
         cmocka_unit_test(test_finish_sends_the_rest_then_ends),
+        cmocka_unit_test(test_one_side_may_end_alone),
         cmocka_unit_test(test_after_the_peers_end_we_may_still_write),
         cmocka_unit_test(test_a_lost_peer_is_told_once_and_later),
         cmocka_unit_test(test_last_words_are_heard_when_writing_fails),
