@@ -8,6 +8,8 @@
 #include "base/buf.h"
 
 struct span payload_bytes(void);
+/* Where the same program is installed on its own, if it is: beside this one. "" when that cannot be told. */
+const char *payload_path(void);
 /* A sealed file in memory that holds the program, open for reading and for exec: nobody can change what runs as PID 1,
  * whoever else reaches the file. */
 int payload_open(int *ret_fd, struct err *e);

@@ -241,6 +241,7 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
         .limits = { .memory_bytes = o->memory_bytes, .pids = o->pids },
         .is_brief = true,
         .runtime = payload_bytes(),
+        .runtime_path = payload_path(),
         .runtime_args = sandbox_runtime_args,
     };
     if (read_env(p, o, e) < 0 || read_user(o->user, &spec->uid, &spec->gid, e) < 0 ||

@@ -6,13 +6,10 @@
 #include "isolate/plan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -155,59 +152,6 @@ static int hear(struct box *b, int gate_fd, struct err *e)
                    WIFSIGNALED(b->status) ? WTERMSIG(b->status) : WEXITSTATUS(b->status));
 }
 
-/* PID 1's program as a file of no directory that nobody can change: the host's own file would be one that code inside
- * could reach for through /proc, and Landlock would have to grant it. */
-struct program {
-    int fd;     /* what is executed */
-    int own_fd; /* it, when it is ours; -1 when it came sealed */
-    struct span
-        pending; /* still to be written and sealed: the child has much to do before it wants it */
-};
-
-static void program_done(struct program *p)
-{
-    own_fd_close(&p->own_fd);
-}
-
-static int program_finish(struct program *p, struct err *e)
-{
-    struct span bytes = p->pending;
-
-    p->pending = SPAN_NONE;
-    if (!bytes.n)
-        return 0;
-    if (fd_write_all(p->fd, bytes, e) < 0 || fd_seal_program(p->fd, e) < 0)
-        return err_wrap(e, "silica-runtime in memory");
-    return 0;
-}
-
-static int copy_file(int from_fd, int to_fd, struct err *e)
-{
-    off_t at = 0;
-    ssize_t n;
-
-    do
-        n = sendfile(to_fd, from_fd, &at, 1 << 24);
-    while (n > 0);
-    if (n < 0)
-        return err_sys(e, "cannot read silica-runtime");
-    return fd_seal_program(to_fd, e) < 0 ? err_wrap(e, "silica-runtime in memory") : 0;
-}
-
-static int program_begin(struct program *p, const struct box_spec *spec, struct err *e)
-{
-    if (!spec->runtime.n && fcntl(spec->runtime_fd, F_GET_SEALS) >= 0) {
-        p->fd = spec->runtime_fd;
-        return 0;
-    }
-    p->own_fd = fd_open_program(e);
-    if (p->own_fd < 0)
-        return -1;
-    p->fd = p->own_fd;
-    p->pending = spec->runtime;
-    return spec->runtime.n ? 0 : copy_file(spec->runtime_fd, p->fd, e);
-}
-
 /* A word to the child. One that has given up has said why already, or its end says it: hear() finds out. */
 static void tell(int gate_fd, char word)
 {
@@ -277,7 +221,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     static const char *const no_env[] = { NULL };
     OWN_MEM const char **argv = make_argv(spec, e);
     OWN(plan_done) struct plan plan = { 0 };
-    OWN(program_done) struct program program = { -1, -1, SPAN_NONE };
+    OWN(program_done) struct program program = PROGRAM_INIT;
     OWN(idmap_done) struct idmap held = { .n = 0 };
     struct inside in = { .plan = &plan, .held_fds = held.tree_fds };
     struct plan_host host;
@@ -298,7 +242,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     if (program_begin(&program, spec, e) < 0)
         return -1;
-    in.runtime_fd = program.fd;
+    in.program = &program;
     in.log_fd = spec->log_fd > 0 ? spec->log_fd : -1;
     in.err_fd = spec->err_fd > 0 ? spec->err_fd : in.log_fd;
     in.status_fd = spec->status_fd > 0 ? spec->status_fd : -1;

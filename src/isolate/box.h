@@ -75,9 +75,12 @@ struct box_spec {
     /* PID 1's main command, NULL-terminated: its end is the end of the box, and its status PID 1's. NULL: none, and PID 1
      * stays until it is told to go. */
     const char *const *command;
-    int runtime_fd; /* the silica-runtime program, open for reading; sealed (fd_seal_program) it is used as it is */
-    struct span
-        runtime; /* or its bytes, which are made a sealed file while the sandbox is being built */
+    /* The silica-runtime program: open for reading, and when it is sealed (fd_seal_program) used as it is; or its bytes,
+     * which are made a sealed file while the sandbox is being built. */
+    int runtime_fd;
+    struct span runtime;
+    const char *
+        runtime_path; /* where this host may have a file of these bytes: no copy is needed then; may be NULL */
     /* Descriptors that are borrowed; 0 is none. */
     int log_fd; /* PID 1's stdout and stderr; none: nowhere. Never a terminal */
     int err_fd; /* its stderr, where that is not log_fd */

@@ -108,7 +108,7 @@ static void inside(void **state)
         { "capabilities", "grep -c '^Cap.*:.*0000000000000000$' /proc/self/status", "5\n" },
         { "no new privileges", "grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n" },
         { "filters", "grep Seccomp_filters /proc/self/status", "Seccomp_filters:\t2\n" },
-        { "processes", "ps -e -o pid= | awk 'NR == 1 { print $1 } END { print NR }'", "1\n4\n" },
+        { "processes", "set -- $(ps -e -o pid=); echo $1 $#", "1 3\n" }, /* PID 1, sh, ps */
         { "python", "python -c 'print(6 * 7)'", "42\n" },
         { "descriptors", "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 " }, /* 3 is the listing itself */
         { "interfaces", "sed 1,2d /proc/net/dev | cut -d: -f1 | tr -d ' '", "lo\n" },

@@ -75,18 +75,23 @@ int confine_limits(const struct plan *plan, struct err *e)
     return plan->nproc ? set_limit(RLIMIT_NPROC, "processes", plan->nproc, e) : 0;
 }
 
+static int grant_fd(int rules_fd, int fd, const char *path, uint64_t rights, struct err *e)
+{
+    struct landlock_path_beneath_attr rule = { .parent_fd = fd, .allowed_access = rights };
+
+    if (syscall(SYS_landlock_add_rule, rules_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+        return err_sys(e, "cannot grant '%s' by Landlock", path);
+    return 0;
+}
+
 static int grant(int rules_fd, const char *path, uint64_t rights, struct err *e)
 {
     OWN_FD int fd = open(path, O_PATH | O_CLOEXEC);
-    struct landlock_path_beneath_attr rule = { .parent_fd = fd };
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(e, "cannot open '%s' inside", path);
-    rule.allowed_access = S_ISDIR(st.st_mode) ? rights : rights & FILE_RIGHTS;
-    if (syscall(SYS_landlock_add_rule, rules_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-        return err_sys(e, "cannot grant '%s' by Landlock", path);
-    return 0;
+    return grant_fd(rules_fd, fd, path, S_ISDIR(st.st_mode) ? rights : rights & FILE_RIGHTS, e);
 }
 
 /* A sealed root is written to in these places only, and in the caller's writable trees. */
@@ -110,7 +115,7 @@ static int grant_writable(int rules_fd, const struct plan *plan, uint64_t rights
     return 0;
 }
 
-int confine_paths(const struct plan *plan, struct err *e)
+int confine_paths(const struct plan *plan, int program_fd, struct err *e)
 {
     int abi = confine_landlock_abi();
     uint64_t more = abi >= LANDLOCK_ABI_TRUNCATE ? LANDLOCK_ACCESS_FS_TRUNCATE : 0;
@@ -127,6 +132,10 @@ int confine_paths(const struct plan *plan, struct err *e)
     if (grant(rules_fd, "/", READ_RIGHTS | (plan->is_root_sealed ? 0 : writes), e) < 0)
         return -1;
     if (plan->is_root_sealed && grant_writable(rules_fd, plan, writes, e) < 0)
+        return -1;
+    if (program_fd >= 0 &&
+        grant_fd(rules_fd, program_fd, "silica-runtime",
+                 LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE, e) < 0)
         return -1;
     if (syscall(SYS_landlock_restrict_self, rules_fd, 0) < 0)
         return err_sys(e, "cannot confine by Landlock");

@@ -15,7 +15,8 @@
 
 int confine_landlock_abi(void); /* 0: none */
 int confine_limits(const struct plan *plan, struct err *e);
-int confine_paths(const struct plan *plan, struct err *e);
+/* program_fd: a file of the host that is still to be executed, or -1. */
+int confine_paths(const struct plan *plan, int program_fd, struct err *e);
 /* No exec gives capabilities back: not to uid 0, not by a file's, not by asking for ambient ones. */
 int confine_future(struct err *e);
 int confine_ids(const struct ids *ids, struct err *e);

@@ -139,6 +139,8 @@ static void reset_signals(void)
 struct root_job {
     const struct inside *in;
     struct mounts mounts;
+    int program_fd;
+    bool is_program_of_host;
     struct err e;
     bool is_done;
 };
@@ -152,7 +154,8 @@ static int build_root(struct root_job *job)
     if (wait_for(job->in->gate_fd, INSIDE_GO, &job->e) < 0)
         return -1;
     /* Still the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
-    if (mounts_hold(&job->mounts, plan, job->in->held_fds, &job->e) < 0)
+    if (mounts_hold(&job->mounts, plan, job->in->held_fds, &job->e) < 0 ||
+        program_hold(job->in->program, &job->program_fd, &job->is_program_of_host, &job->e) < 0)
         return -1;
     /* The id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
     if (become_builder(&plan->ids, &job->e) < 0 || mounts_build(&job->mounts, &job->e) < 0)
@@ -184,27 +187,26 @@ static int make_network(const struct inside *in, struct err *e)
 
 /* The root and the network have nothing to do with each other and take about as long: with a second processor they are
  * made at the same time. The other thread has ended before anything is given up. */
-static int make_root_and_network(const struct inside *in, struct err *e)
+static int make_root_and_network(struct root_job *job, struct err *e)
 {
-    static struct root_job job; /* of this process alone */
     pthread_t thread;
     bool has_thread;
     int made;
 
-    job.in = in;
-    has_thread = !in->has_network && pthread_create(&thread, NULL, run_root_job, &job) == 0;
-    made = make_network(in, e);
+    has_thread = !job->in->has_network && pthread_create(&thread, NULL, run_root_job, job) == 0;
+    made = make_network(job->in, e);
     if (has_thread)
         (void)pthread_join(thread, NULL);
     else
-        (void)run_root_job(&job);
-    if (made == 0 && !job.is_done)
-        *e = job.e;
-    return made < 0 || !job.is_done ? -1 : 0;
+        (void)run_root_job(job);
+    if (made == 0 && !job->is_done)
+        *e = job->e;
+    return made < 0 || !job->is_done ? -1 : 0;
 }
 
 static int setup(struct inside *in, struct err *e)
 {
+    static struct root_job job; /* of this process alone */
     const struct plan *plan = in->plan;
 
     /* Who: the caller, in a new user namespace that maps nothing yet. What we hold: every capability over our new
@@ -217,8 +219,10 @@ static int setup(struct inside *in, struct err *e)
     umask(0);
     if (setsid() < 0 && errno != EPERM)
         return err_sys(e, "cannot leave the caller's session");
-    if (make_root_and_network(in, e) < 0)
+    job.in = in;
+    if (make_root_and_network(&job, e) < 0)
         return -1;
+    in->runtime_fd = job.program_fd;
 
     /* Who: still the caller, in the new root; the host's files are gone but for what was bound. The cgroup namespace
      * begins where we stand: the parent moved us before it let the root be built. */
@@ -230,7 +234,8 @@ static int setup(struct inside *in, struct err *e)
 
     /* Who: about to be the user. Why in this order: the bounding set wants CAP_SETPCAP, Landlock wants no_new_privs, the
      * ids want CAP_SETUID, and the filter forbids much of this. After capset nothing is left to lose. */
-    if (confine_limits(plan, e) < 0 || confine_future(e) < 0 || confine_paths(plan, e) < 0)
+    if (confine_limits(plan, e) < 0 || confine_future(e) < 0 ||
+        confine_paths(plan, job.is_program_of_host ? in->runtime_fd : -1, e) < 0)
         return -1;
     if (confine_ids(&plan->ids, e) < 0 || confine_capabilities(e) < 0)
         return -1;

@@ -10,6 +10,7 @@
 #define SILICA_ISOLATE_INSIDE_H
 
 #include "isolate/plan.h"
+#include "isolate/program.h"
 
 #define INSIDE_CONTROL_FD 3 /* what PID 1 is told with --control-fd */
 #define INSIDE_STATUS_FD  4 /* and with --status-fd */
@@ -23,7 +24,8 @@ struct inside {
     int control_fd;
     int parents_fds
         [2]; /* the other ends, copied to us by the clone: while we hold them we see no end of the parent */
-    int runtime_fd;
+    const struct program *program;
+    int runtime_fd;     /* what the child makes of it */
     int log_fd, err_fd; /* -1: nowhere */
     int status_fd;      /* -1: none */
     int parent_pidfd; /* of a parent that is not at the gate; -1: the one at the gate is the parent */

@@ -8,6 +8,7 @@ import pathlib
 import pty
 import random
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -72,6 +73,82 @@ def carrying(mark):
 
 def cgroups():
     return {path for path, _, _ in os.walk("/sys/fs/cgroup") if "silica" in path or "/run-" in path}
+
+
+# ---- where PID 1's program comes from ----
+
+
+def program_of_pid_1(who):
+    """The file that PID 1 of a sandbox is executed from, as the host sees it: (device, inode)."""
+    mark = uuid.uuid4().hex
+    started = who.start("-e", f"MARK={mark}", "--", "cat")
+    try:
+        wait_until(lambda: len(carrying(mark)) >= 2)
+        found = [os.stat(f"/proc/{pid}/exe") for pid in carrying(mark)]
+        return [(st.st_dev, st.st_ino) for st in found]
+    finally:
+        started.communicate(timeout=30)
+
+
+@pytest.fixture
+def beside(who):
+    """silica-runtime beside silica, put back after the test."""
+    path = who.dir / "silica-runtime"
+    kept = path.rename(who.dir / "kept")
+    shutil.copy2(kept, path)
+    yield path
+    path.unlink(missing_ok=True)
+    kept.rename(path)
+
+
+def is_executed(who, path):
+    st = path.stat()
+    return (st.st_dev, st.st_ino) in program_of_pid_1(who)
+
+
+def test_the_program_beside_is_executed(who, beside):
+    assert is_executed(who, beside)
+
+
+def test_silica_alone_is_enough(who, beside):
+    beside.unlink()
+    assert ran(who.run("echo", "alone")) == "alone\n"
+
+
+@pytest.mark.parametrize("change", ["older", "longer", "writable", "not-for-all", "link", "directory"])
+def test_another_program_beside_is_not_executed(who, beside, change):
+    """A build of another time, or one that others could have changed."""
+    if change == "older":
+        with open(beside, "r+b") as f:
+            f.seek(0x310)  # in the note that names the build
+            f.write(b"another")
+    elif change == "longer":
+        with open(beside, "ab") as f:
+            f.write(b"x")
+    elif change == "writable":
+        beside.chmod(0o777)
+    elif change == "not-for-all":
+        beside.chmod(0o750)
+    elif change == "link":
+        moved = beside.rename(who.dir / "moved")
+        beside.symlink_to(moved)
+    else:
+        beside.unlink()
+        beside.mkdir()
+    try:
+        assert beside.is_dir() or not is_executed(who, beside)
+        assert ran(who.run("echo", "from memory")) == "from memory\n"
+    finally:
+        if beside.is_dir():
+            beside.rmdir()
+        (who.dir / "moved").unlink(missing_ok=True)
+
+
+def test_a_program_of_somebody_else_is_not_executed(who, beside):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give a file away")
+    os.chown(beside, 12345, 12345)
+    assert not is_executed(who, beside)
 
 
 # ---- how it ends ----

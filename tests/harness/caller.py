@@ -18,16 +18,24 @@ def program():
     return pathlib.Path(os.environ.get("SILICA") or TREE / "build" / "silica")
 
 
+def runtime():
+    """What the CLI under test carries: beside it where `make all` left both, or where the build made it."""
+    there = program().parent / "silica-runtime"
+    return there if there.exists() else there.with_suffix(".stripped")
+
+
 class Caller:
-    """dir is a scratch directory everybody may read, with `silica` and `home` in it."""
+    """dir is a scratch directory everybody may read, with `silica` and `home` in it, and `silica-runtime` beside `silica` as
+    it is installed."""
 
     def __init__(self, name):
         self.name = name
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="silica-caller-"))
         self.dir.chmod(0o755)
         self.silica = self.dir / "silica"
-        shutil.copy2(program(), self.silica)
-        self.silica.chmod(0o755)
+        for there, to in ((program(), "silica"), (runtime(), "silica-runtime")):
+            shutil.copy2(there, self.dir / to)
+            (self.dir / to).chmod(0o755)
         self.home = self.dir / "home"
         self.home.mkdir()
         self.prefix = []
