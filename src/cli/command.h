@@ -24,6 +24,17 @@ struct command {
 
 extern const struct opt_program run_program;
 int run_command(int argc, char **argv);
+extern const struct opt_program exec_program;
+int exec_command(int argc, char **argv);
+extern const struct opt_program cp_program;
+int cp_command(int argc, char **argv);
+extern const struct opt_program stats_program;
+int stats_command(int argc, char **argv);
+extern const struct opt_program logs_program;
+int logs_command(int argc, char **argv);
+extern const struct opt_program pause_program, resume_program; /* both in freeze.c */
+int pause_command(int argc, char **argv);
+int resume_command(int argc, char **argv);
 extern const struct opt_program ps_program;
 int ps_command(int argc, char **argv);
 extern const struct opt_program rm_program;

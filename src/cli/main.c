@@ -20,7 +20,13 @@ static int help_command(int argc, char **argv);
 
 static const struct command commands[] = {
     { "run", "run a command in a new sandbox", &run_program, run_command },
+    { "exec", "run one more command in a sandbox", &exec_program, exec_command },
+    { "cp", "copy files into a sandbox, or out of it", &cp_program, cp_command },
     { "ps", "list long-lived sandboxes", &ps_program, ps_command },
+    { "stats", "say what sandboxes use", &stats_program, stats_command },
+    { "logs", "show what a sandbox's command said", &logs_program, logs_command },
+    { "pause", "hold all processes of a sandbox", &pause_program, pause_command },
+    { "resume", "let them go on", &resume_program, resume_command },
     { "rm", "remove sandboxes", &rm_program, rm_command },
     { "keeper", NULL, &keeper_program, keeper_command },
     { "doctor", "say which protections sandboxes have on this host", &doctor_program,
@@ -47,6 +53,20 @@ int command_show(void (*make)(const struct opt_program *, struct buf *),
 
     make(program, &text);
     return fd_write_all(1, buf_span(&text), &e) < 0 ? EXIT_FAILED : 0;
+}
+
+/* The options of every command, for the manual: those of `run` first, in their groups. */
+static void all_roff(const struct opt_program *program, struct buf *text)
+{
+    struct err e;
+
+    opt_roff(program, text);
+    EACH(c, commands) {
+        if (!c->summary || !c->program || c->program == program)
+            continue;
+        (void)buf_addf(text, &e, ".SS silica %s\n", c->name);
+        opt_roff(c->program, text);
+    }
 }
 
 static const struct command *find(const char *name)
@@ -118,7 +138,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0)
         return version_command(1, argv);
     if (strcmp(argv[1], "--help-roff") == 0)
-        return command_show(opt_roff, &run_program);
+        return command_show(all_roff, &run_program);
     c = find(argv[1]);
     return c ? c->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

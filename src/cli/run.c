@@ -6,14 +6,14 @@
 #include "cli/kept.h"
 #include "cli/payload.h"
 #include "cli/report.h"
+#include "cli/vars.h"
 #include "isolate/dir.h"
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
 #include <limits.h>
 
-#define ENV_MAX (OPT_LIST_MAX + 8) /* ours and the caller's */
-#define ID_MAX  65535              /* a sandbox has 65,536 ids where the host can give them */
+#define ID_MAX 65535 /* a sandbox has 65,536 ids where the host can give them */
 
 struct run_options {
     struct opt_list binds, env, host_paths;
@@ -69,15 +69,16 @@ const struct opt_program run_program = {
 /* What a box_spec points to. */
 struct run_plan {
     struct box_bind binds[OPT_LIST_MAX];
-    const char *env[ENV_MAX + 1];
-    char *texts[2 * OPT_LIST_MAX + ENV_MAX]; /* to be freed */
-    size_t env_count, text_count;
+    struct vars env;
+    char *texts[2 * OPT_LIST_MAX]; /* to be freed */
+    size_t text_count;
     const char *host_paths[OPT_LIST_MAX + 1];
     char name[32];
 };
 
 static void run_plan_done(struct run_plan *p)
 {
+    vars_done(&p->env);
     for (size_t i = 0; i < p->text_count; i++)
         free(p->texts[i]);
 }
@@ -120,57 +121,19 @@ static int read_bind(struct run_plan *p, const char *text, struct box_bind *ret,
     return 0;
 }
 
-static int add_env(struct run_plan *p, const char *var, struct err *e)
-{
-    const char *value;
-    char *text;
-
-    if (strchr(var, '=') == var || !*var)
-        return err_set(e, ERR_USAGE, "--env: '%s' has no name", var);
-    if (strchr(var, '=')) {
-        p->env[p->env_count++] = var;
-        return 0;
-    }
-    value = getenv(var);
-    if (!value)
-        return 0; /* not set here, so not there */
-    if (asprintf(&text, "%s=%s", var, value) < 0)
-        abort();
-    p->env[p->env_count++] = keep(p, text);
-    return 0;
-}
-
 /* Ours come first; the kernel's exec keeps both of a pair, and what reads them takes ours only where there is no
  * other: so a name that is given replaces ours. */
-static bool is_given(const struct opt_list *given, const char *ours)
-{
-    size_t n = (size_t)(strchr(ours, '=') - ours);
-
-    for (size_t i = 0; i < given->n; i++)
-        if (strncmp(given->v[i], ours, n) == 0 && (given->v[i][n] == '=' || !given->v[i][n]))
-            return true;
-    return false;
-}
-
 static int read_env(struct run_plan *p, const struct run_options *o, struct err *e)
 {
     static const char *const ours[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "USER=user",
                                         "LANG=C.UTF-8" };
-    const char *term = getenv("TERM");
-    char *text;
 
     for (size_t i = 0; i < LEN(ours); i++)
-        if (!is_given(&o->env, ours[i]))
-            p->env[p->env_count++] = ours[i];
-    if (o->has_tty && !is_given(&o->env, "TERM=")) {
-        if (asprintf(&text, "TERM=%s", term && *term ? term : "xterm") < 0)
-            abort();
-        p->env[p->env_count++] = keep(p, text);
-    }
-    for (size_t i = 0; i < o->env.n; i++)
-        if (add_env(p, o->env.v[i], e) < 0)
-            return -1;
-    return 0;
+        if (!vars_is_given(&o->env, ours[i]))
+            vars_add(&p->env, ours[i]);
+    if (o->has_tty)
+        vars_add_term(&p->env, &o->env);
+    return vars_read(&p->env, &o->env, e);
 }
 
 static int read_user(const char *text, uid_t *ret_uid, gid_t *ret_gid, struct err *e)
@@ -235,7 +198,7 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
         .binds = p->binds,
         .bind_count = o->binds.n,
         .host_paths = p->host_paths,
-        .env = p->env,
+        .env = p->env.v,
         .cwd = o->cwd,
         .is_read_only = o->is_read_only,
         .limits = { .memory_bytes = o->memory_bytes, .pids = o->pids },

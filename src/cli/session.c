@@ -1,6 +1,7 @@
 #include "cli/session.h"
 
 #include "cli/command.h"
+#include "cli/signals.h"
 #include "cli/stream.h"
 #include "cli/tty.h"
 #include "ev/timer.h"
@@ -9,13 +10,12 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 
 #define OUT_LOW_BYTES (32 * 1024)
 #define END_OF_INPUT                                                                               \
     "\004" /* what Ctrl-D types: a terminal has no other way to end input and go on */
 
-static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH };
+static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, 0 };
 
 struct session {
     const struct session_spec *spec;
@@ -25,8 +25,7 @@ struct session {
     struct stream_in in;
     struct stream_out out[2]; /* by enum sandbox_output */
     struct ev_timer timeout;
-    int signal_fd;
-    struct ev_io signals;
+    struct signals signals;
     struct session_result *result;
 };
 
@@ -164,17 +163,12 @@ static void on_input_drain(void *ctx, bool is_open)
 
 void session_block_signals(void)
 {
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < LEN(forwarded); i++)
-        (void)sigaddset(&set, forwarded[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
+    signals_block(forwarded);
 }
 
-static void take_signal(struct session *s, int number)
+static void on_signal(void *ctx, int number)
 {
+    struct session *s = ctx;
     uint16_t cols, rows;
 
     if (!s->exec) { /* it has ended, and its output has nowhere to go */
@@ -185,32 +179,6 @@ static void take_signal(struct session *s, int number)
     } else if (s->spec->has_tty && tty_size(&cols, &rows)) {
         sandbox_exec_resize(s->exec, cols, rows);
     }
-}
-
-static void on_signals(void *ctx, unsigned ready)
-{
-    struct session *s = ctx;
-    struct signalfd_siginfo info;
-
-    (void)ready;
-    while (read(s->signal_fd, &info, sizeof info) == sizeof info)
-        take_signal(s, (int)info.ssi_signo);
-}
-
-static int watch_signals(struct session *s, struct err *e)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < LEN(forwarded); i++)
-        (void)sigaddset(&set, forwarded[i]);
-    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (s->signal_fd < 0)
-        return err_sys(e, "cannot watch signals");
-    if (ev_io_open(&s->signals, s->loop, s->signal_fd, on_signals, s, e) < 0)
-        return -1;
-    ev_io_want(&s->signals, EV_READ);
-    return 0;
 }
 
 /* ---- the whole ---- */
@@ -232,7 +200,8 @@ static int begin(struct session *s, struct err *e)
     /* First: it is taken, whatever else fails. */
     if (sandbox_open(s->loop, s->spec->control_fd, &s->sandbox, e) < 0)
         return -1;
-    if (watch_signals(s, e) < 0 || stream_in_open(&s->in, s->loop, 0, on_input, s, e) < 0)
+    if (signals_open(&s->signals, s->loop, forwarded, on_signal, s, e) < 0 ||
+        stream_in_open(&s->in, s->loop, 0, on_input, s, e) < 0)
         return -1;
     for (int i = 0; i < 2; i++)
         if (stream_out_open(&s->out[i], s->loop, i + 1, queue_max, on_out_change, s, e) < 0)
@@ -250,7 +219,7 @@ static int begin(struct session *s, struct err *e)
 
 void session_run(const struct session_spec *spec, struct session_result *ret)
 {
-    struct session s = { .spec = spec, .signal_fd = -1, .result = ret };
+    struct session s = { .spec = spec, .result = ret };
     uint64_t began_ms;
     struct err e;
 
@@ -269,8 +238,7 @@ void session_run(const struct session_spec *spec, struct session_result *ret)
     ret->ran_ms = ev_now_ms(s.loop) - began_ms;
     sandbox_close(s.sandbox);
     ev_timer_stop(s.loop, &s.timeout);
-    ev_io_close(&s.signals);
-    own_fd_close(&s.signal_fd);
+    signals_close(&s.signals);
     stream_in_close(&s.in);
     stream_out_close(&s.out[0]);
     stream_out_close(&s.out[1]);

@@ -32,7 +32,11 @@ def help_options():
 
 
 def silica_options():
-    shown = subprocess.run([TREE / "build" / "silica", "run", "--help"], capture_output=True, text=True, check=True).stdout
+    silica = TREE / "build" / "silica"
+    overview = subprocess.run([silica, "--help"], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^  (\w+) ", overview, re.M)
+    assert {"run", "exec", "cp", "ps", "stats", "logs", "pause", "resume", "rm", "doctor"} <= set(names)
+    shown = "".join(subprocess.run([silica, "help", name], capture_output=True, text=True, check=True).stdout for name in names)
     return re.findall(r"^  (?:-\w, )?(--[a-z-]+)", shown, re.M)
 
 

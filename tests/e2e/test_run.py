@@ -5,15 +5,11 @@ import fcntl
 import json
 import os
 import pathlib
-import pty
 import random
-import select
 import shutil
 import signal
 import socket
-import struct
 import subprocess
-import termios
 import time
 import uuid
 
@@ -21,6 +17,7 @@ import pytest
 
 from harness.caller import Caller, caller_or_skip
 from harness.server import wait_until
+from harness.terminal import Terminal as CallersTerminal
 
 pytestmark = [pytest.mark.ours, pytest.mark.core]
 PYTHON = "/usr/bin/python3"
@@ -295,37 +292,9 @@ def test_a_signal_that_kills(who):
 # ---- terminals ----
 
 
-class Terminal:
-    def __init__(self, who, *args, size=(33, 101)):
-        self.master, slave = pty.openpty()
-        self.resize(*size)
-        self.before = termios.tcgetattr(slave)
-        self.slave = slave
-        self.p = subprocess.Popen(who.argv("run", "-t", *args), stdin=slave, stdout=slave, stderr=slave,
-                                  env=who.env, start_new_session=True,
-                                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        self.seen = b""
-
-    def resize(self, rows, cols):
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
-
-    def until(self, text, timeout_s=20):
-        end = time.monotonic() + timeout_s
-        while text not in self.seen:
-            ready, _, _ = select.select([self.master], [], [], max(0, end - time.monotonic()))
-            assert ready, f"no {text} in {self.seen}"
-            self.seen += os.read(self.master, 4096)
-        return self.seen
-
-    def type(self, text):
-        os.write(self.master, text)
-
-    def end(self):
-        status = self.p.wait(20)
-        after = termios.tcgetattr(self.slave)
-        os.close(self.master), os.close(self.slave)
-        assert after == self.before, "the terminal is not as it was"
-        return status
+class Terminal(CallersTerminal):
+    def __init__(self, who, *args, **kwargs):
+        super().__init__(who.argv("run", "-t", *args), who.env, **kwargs)
 
 
 def test_a_terminal_of_its_own(who):

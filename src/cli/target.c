@@ -1,0 +1,119 @@
+#include "cli/target.h"
+
+#define NEAR_MAX 3 /* letters to change, add or drop; more is another name */
+
+int target_open(const char *data, struct engine **ret, struct err *e)
+{
+    if (engine_open(&(struct engine_spec){ .dir = data }, ret, e) == 0)
+        return 0;
+    if (e->code == ERR_NOT_FOUND) {
+        (void)err_set(e, ERR_NOT_FOUND, "there are no long-lived sandboxes");
+        err_hint(e, "silica run --keep -d --name NAME -- COMMAND makes one");
+    }
+    return -1;
+}
+
+/* ---- near names ---- */
+
+/* How many letters differ, by Levenshtein's rule. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t n = strlen(b), row[BOX_NAME_MAX_BYTES + 1];
+
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t corner = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t above = row[j], change = corner + (a[i - 1] != b[j - 1]);
+            size_t other = MIN(above, row[j - 1]) + 1; /* one more here, or there */
+
+            row[j] = MIN(other, change);
+            corner = above;
+        }
+    }
+    return row[n];
+}
+
+static void hint_near(struct engine *en, const char *name, struct err *e)
+{
+    OWN_MEM struct engine_info *v = NULL;
+    const struct engine_info *best = NULL;
+    size_t n = 0, least = NEAR_MAX + 1, away;
+    struct err ignored;
+
+    if (strlen(name) > BOX_NAME_MAX_BYTES || engine_list(en, &v, &n, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        away = distance(name, v[i].name);
+        if (away < least) {
+            least = away;
+            best = &v[i];
+        }
+    }
+    if (best)
+        err_hint(e, "did you mean '%s'?", best->name);
+    else if (n)
+        err_hint(e, "silica ps -a lists them");
+    else
+        err_hint(e, "there are none; silica run --keep -d --name NAME -- COMMAND makes one");
+}
+
+/* ---- one sandbox ---- */
+
+int target_get(struct engine *en, const char *name, struct engine_info *ret, struct err *e)
+{
+    if (engine_get(en, name, ret, e) == 0)
+        return 0;
+    if (e->code != ERR_NOT_FOUND && e->code != ERR_INVALID)
+        return -1;
+    (void)err_set(e, ERR_NOT_FOUND, "there is no sandbox '%.200s'", name);
+    hint_near(en, name, e);
+    return -1;
+}
+
+static int refuse(const struct engine_info *info, struct err *e)
+{
+    switch (info->status) {
+    case ENGINE_PAUSED:
+        (void)err_set(e, ERR_CONFLICT, "sandbox '%s' is paused", info->name);
+        err_hint(e, "silica resume %s", info->name);
+        return -1;
+    case ENGINE_EXITED:
+        (void)err_set(e, ERR_CLOSED, "sandbox '%s' has ended, with code %d", info->name,
+                      info->exit_code);
+        err_hint(e, "silica logs %s shows what it said; silica rm %s removes it", info->name,
+                 info->name);
+        return -1;
+    case ENGINE_LOST:
+        (void)err_set(e, ERR_CLOSED, "sandbox '%s' is lost: its keeper was killed", info->name);
+        err_hint(e, "silica rm %s removes what is left", info->name);
+        return -1;
+    case ENGINE_MAKING:
+        return err_set(e, ERR_UNAVAILABLE, "sandbox '%s' is still being made", info->name);
+    case ENGINE_RUNNING:
+        return 0;
+    }
+    return 0;
+}
+
+int target_control(struct engine *en, const char *name, int *ret_fd, struct err *e)
+{
+    struct engine_info info;
+
+    if (target_get(en, name, &info, e) < 0 || refuse(&info, e) < 0)
+        return -1;
+    return engine_control(en, name, ret_fd, e);
+}
+
+void target_explain(struct engine *en, const char *name, struct err *e)
+{
+    struct engine_info info;
+    struct err why;
+
+    if ((e->code == ERR_TIMEOUT || e->code == ERR_CLOSED) &&
+        engine_get(en, name, &info, &why) == 0 && refuse(&info, &why) < 0)
+        *e = why;
+}
