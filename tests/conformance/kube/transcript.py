@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import time
 
 from differences import DIFFERENCES
@@ -28,6 +29,10 @@ VERSION_IN_TEXT = [(re.compile(r"ResourceVersion in record \(\d+\)"), "ResourceV
                    (re.compile(r'"resourceVersion":"\d+"'), '"resourceVersion":"<rv>"'),
                    (re.compile(r'\\"resourceVersion\\":\\"\d+\\"'), '\\\\"resourceVersion\\\\":\\\\"<rv>\\\\"'),
                    (re.compile(r"kube-api-access-[a-z0-9]{5}"), "kube-api-access-<random>")]
+VERSION_IN_YAML = re.compile(r'("?resourceVersion"?: "|Resource Version:\s+)(\d+)\b')
+LOG_LINE = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d")  # kubectl's own log: when it speaks is a matter of time
+AGE_IN_LINE = re.compile(r"(?<=\s)\d+[smh](\d+s)?(?=\s|$)")
+DATE = re.compile(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}")
 LONG_CHARACTERS = 4000  # more is written as its length
 IN_STEPS = 20  # seconds that a scenario waits for something to become true
 
@@ -141,7 +146,26 @@ class Transcript:
         """From here on value is written as <name>: for names that the server made."""
         self.aliases[value] = f"<{name}>"
 
+    def cli(self, step, kubectl, line, stdin=None, env=None, sort=False):
+        """One run of kubectl, recorded with its exit status and both streams. sort: the order of lines says nothing."""
+        done = kubectl.run(*shlex.split(line), stdin=stdin, env=env)
+        out, err = self.lines(done.stdout), self.lines(done.stderr)
+        self.steps.append({"step": step, "request": self.text(f"kubectl {line}"), "status": done.returncode,
+                           "out": sorted(out) if sort else out, "err": err})
+        return done.stdout
+
     # Making it comparable.
+
+    def lines(self, text):
+        """What a program printed: columns two blanks apart, ages and dates as marks."""
+        text = VERSION_IN_YAML.sub(lambda m: m.group(1) + self.number("rv", m.group(2)), text)
+        out = []
+        for line in text.splitlines():
+            line = DATE.sub("<time>", self.text(line))
+            line = re.sub(r"(?<=\S)\s{2,}", "  ", AGE_IN_LINE.sub("<age>", line)).rstrip()
+            if not LOG_LINE.match(line):
+                out.append(line)
+        return out
 
     def path(self, path):
         return path.replace("{ns}", self.ns)
