@@ -1,0 +1,270 @@
+#include "kube/fieldset.h"
+
+#define PATH_MAX_BYTES (16 * 1024) /* a longer path is told cut */
+
+struct json_node *fieldset_new(struct json_edit *ed)
+{
+    return json_edit_object(ed);
+}
+
+void fieldset_mark(struct json_node *set)
+{
+    if (!json_node_get(set, "."))
+        json_node_set(set, ".", json_edit_object(json_node_edit(set)));
+}
+
+bool fieldset_is_marked(struct json_node *set)
+{
+    return json_node_get(set, ".") != NULL;
+}
+
+struct json_node *fieldset_find(struct json_node *set, struct span element)
+{
+    return json_node_get_span(set, element);
+}
+
+struct json_node *fieldset_child(struct json_node *set, struct span element)
+{
+    struct json_node *child = json_node_get_span(set, element);
+
+    return child ? child : json_node_set_span(set, element, fieldset_new(json_node_edit(set)));
+}
+
+struct span fieldset_field(struct json_edit *ed, struct span name)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(JSON_TEXT_MAX_BYTES);
+    struct err e;
+
+    if (buf_add(&text, SPAN("f:"), &e) < 0 || buf_add(&text, name, &e) < 0)
+        return SPAN("f:"); /* a name longer than any document */
+    return json_edit_text(ed, buf_span(&text));
+}
+
+static bool is_dot(struct span element)
+{
+    return element.n == 1 && element.p[0] == '.';
+}
+
+static bool is_element(struct span element)
+{
+    return is_dot(element) ||
+           (element.n > 1 && element.p[1] == ':' && memchr("fkvi", element.p[0], 4) &&
+            (element.n > 2 || *element.p == 'f'));
+}
+
+struct json_node *fieldset_decode(struct json_edit *ed, struct json_node *fields, struct err *e)
+{
+    struct json_node *set = fieldset_new(ed);
+
+    if (json_node_type(fields) != JSON_OBJECT) {
+        (void)err_set(e, ERR_INVALID, "a set of fields is a JSON %s, not an object",
+                      json_node_type_name(fields));
+        return NULL;
+    }
+    for (size_t i = 0; i < json_node_count(fields); i++) {
+        struct span element = json_node_name_at(fields, i);
+        struct json_node *below, *child = json_node_value_at(fields, i);
+
+        if (!is_element(element)) {
+            (void)err_set(e, ERR_INVALID, "'%.*s' is no element of a path of fields",
+                          SPAN_ARG(span_slice(element, 0, 128)));
+            return NULL;
+        }
+        if (is_dot(element)) {
+            fieldset_mark(set);
+            continue;
+        }
+        below = fieldset_decode(ed, child, e);
+        if (!below)
+            return NULL;
+        if (json_node_count(child) == 0)
+            fieldset_mark(below);
+        (void)json_node_set_span(set, element, below);
+    }
+    return set;
+}
+
+bool fieldset_is_empty(struct json_node *set)
+{
+    for (size_t i = 0; i < json_node_count(set); i++)
+        if (is_dot(json_node_name_at(set, i)) || !fieldset_is_empty(json_node_value_at(set, i)))
+            return false;
+    return true;
+}
+
+static struct json_node *encode(struct json_node *set, bool *ret_is_empty)
+{
+    struct json_edit *ed = json_node_edit(set);
+    struct json_node *out = json_edit_object(ed);
+    bool is_marked = fieldset_is_marked(set), has_more = false;
+
+    for (size_t i = 0; i < json_node_count(set); i++) {
+        struct span element = json_node_name_at(set, i);
+        struct json_node *below;
+        bool is_empty;
+
+        if (is_dot(element))
+            continue;
+        below = encode(json_node_value_at(set, i), &is_empty);
+        if (is_empty)
+            continue;
+        if (!has_more && is_marked)
+            json_node_set(out, ".", json_edit_object(ed));
+        has_more = true;
+        (void)json_node_set_span(out, element, below);
+    }
+    *ret_is_empty = !is_marked && !has_more;
+    return out;
+}
+
+struct json_node *fieldset_encode(struct json_node *set)
+{
+    bool is_empty;
+
+    return encode(set, &is_empty);
+}
+
+void fieldset_add(struct json_node *set, struct json_node *more)
+{
+    for (size_t i = 0; i < json_node_count(more); i++) {
+        struct span element = json_node_name_at(more, i);
+
+        if (is_dot(element))
+            fieldset_mark(set);
+        else
+            fieldset_add(fieldset_child(set, element), json_node_value_at(more, i));
+    }
+}
+
+static void subtract(struct json_node *set, struct json_node *less, bool is_below)
+{
+    for (size_t i = 0; i < json_node_count(less); i++) {
+        struct span element = json_node_name_at(less, i);
+        struct json_node *mine = fieldset_find(set, element), *theirs = json_node_value_at(less, i);
+
+        if (!mine)
+            continue;
+        if (is_dot(element) || (is_below && fieldset_is_marked(theirs)))
+            (void)json_node_remove_span(set, element);
+        else
+            subtract(mine, theirs, is_below);
+    }
+}
+
+void fieldset_subtract(struct json_node *set, struct json_node *less)
+{
+    subtract(set, less, false);
+}
+
+void fieldset_subtract_below(struct json_node *set, struct json_node *less)
+{
+    subtract(set, less, true);
+}
+
+struct json_node *fieldset_common(struct json_node *a, struct json_node *b)
+{
+    struct json_node *out = fieldset_new(json_node_edit(a));
+
+    for (size_t i = 0; i < json_node_count(a); i++) {
+        struct span element = json_node_name_at(a, i);
+        struct json_node *mine = json_node_value_at(a, i), *theirs = fieldset_find(b, element);
+
+        if (theirs && is_dot(element))
+            fieldset_mark(out);
+        else if (theirs)
+            (void)json_node_set_span(out, element, fieldset_common(mine, theirs));
+    }
+    return out;
+}
+
+bool fieldset_is_equal(struct json_node *a, struct json_node *b)
+{
+    return json_node_equal(fieldset_encode(a), fieldset_encode(b));
+}
+
+struct walk {
+    struct buf path;
+    fieldset_path_fn fn;
+    void *ctx;
+};
+
+static int compare_names(const void *pa, const void *pb)
+{
+    const struct span *a = pa, *b = pb;
+    int order = memcmp(a->p, b->p, MIN(a->n, b->n));
+
+    return order ? order : (a->n > b->n) - (a->n < b->n);
+}
+
+/* `name="a",port=80` of the JSON that a "k:" holds. */
+static void tell_key(struct buf *path, struct span json)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct err e;
+    bool is_first = true;
+
+    if (json_parse(json, NULL, &doc, &e) < 0)
+        return;
+    JSON_MEMBERS(name, value, json_doc_root(doc))
+    {
+        (void)buf_addf(path, &e, "%s%.*s=", is_first ? "" : ",", SPAN_ARG(json_str(name)));
+        (void)json_write(value, path, &e);
+        is_first = false;
+    }
+}
+
+/* A path that is too long is cut: the text is for people, and the ceiling is far away. */
+static void tell_element(struct buf *path, struct span element)
+{
+    struct span rest = span_skip(element, 2);
+    struct err e;
+
+    switch (element.p[0]) {
+    case 'f':
+        (void)buf_addf(path, &e, ".%.*s", SPAN_ARG(rest));
+        break;
+    case 'k':
+        (void)buf_addc(path, '[', &e);
+        tell_key(path, rest);
+        (void)buf_addc(path, ']', &e);
+        break;
+    case 'v':
+        (void)buf_addf(path, &e, "[=%.*s]", SPAN_ARG(rest));
+        break;
+    default:
+        (void)buf_addf(path, &e, "[%.*s]", SPAN_ARG(rest));
+        break;
+    }
+}
+
+static void each(struct walk *w, struct json_node *set)
+{
+    size_t n = json_node_count(set), start = w->path.n;
+    OWN_MEM struct span *names = own_array(n, sizeof *names);
+
+    for (size_t i = 0; i < n; i++)
+        names[i] = json_node_name_at(set, i);
+    qsort(names, n, sizeof *names, compare_names);
+    for (size_t i = 0; i < n; i++) {
+        if (is_dot(names[i]) || !fieldset_is_marked(fieldset_find(set, names[i])))
+            continue;
+        tell_element(&w->path, names[i]);
+        w->fn(w->ctx, buf_span(&w->path));
+        buf_truncate(&w->path, start);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (is_dot(names[i]))
+            continue;
+        tell_element(&w->path, names[i]);
+        each(w, fieldset_find(set, names[i]));
+        buf_truncate(&w->path, start);
+    }
+}
+
+void fieldset_each(struct json_node *set, fieldset_path_fn fn, void *ctx)
+{
+    struct walk w = { .path = BUF_INIT(PATH_MAX_BYTES), .fn = fn, .ctx = ctx };
+
+    each(&w, set);
+    buf_done(&w.path);
+}
