@@ -171,11 +171,15 @@ static void *run_root_job(void *ctx)
     return NULL;
 }
 
-/* Who: the caller, with every capability over the new namespaces and none over the host's. */
-static int make_network(const struct inside *in, struct err *e)
+/* Who: the caller, with every capability over the new namespaces and none over the host's. Its session, signals, name and
+ * network are left behind. */
+static int leave_caller(const struct inside *in, struct err *e)
 {
     const char *name = in->plan->hostname;
 
+    reset_signals();
+    if (setsid() < 0 && errno != EPERM)
+        return err_sys(e, "cannot leave the caller's session");
     if (!in->has_names && sethostname(name, strlen(name)) < 0)
         return err_sys(e, "cannot set the host name");
     if (in->has_network)
@@ -194,7 +198,7 @@ static int make_root_and_network(struct root_job *job, struct err *e)
     int made;
 
     has_thread = !job->in->has_network && pthread_create(&thread, NULL, run_root_job, job) == 0;
-    made = make_network(job->in, e);
+    made = leave_caller(job->in, e);
     if (has_thread)
         (void)pthread_join(thread, NULL);
     else
@@ -215,10 +219,7 @@ static int setup(struct inside *in, struct err *e)
         own_fd_close(&in->parents_fds[i]);
     if (die_with_parent(in, e) < 0)
         return -1;
-    reset_signals();
     umask(0);
-    if (setsid() < 0 && errno != EPERM)
-        return err_sys(e, "cannot leave the caller's session");
     job.in = in;
     if (make_root_and_network(&job, e) < 0)
         return -1;

@@ -36,7 +36,7 @@ int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
 int mounts_hold(struct mounts *m, const struct plan *plan, const int *held_fds, struct err *e)
 {
     m->plan = plan;
-    m->root_fd = -1;
+    m->root_fd = m->cover_fd = -1;
     /* Nothing of ours shows outside, nothing mounted outside later shows in here. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys(e, "cannot make the mounts private");
@@ -145,7 +145,6 @@ static int make_under(const struct mounts *m, const struct plan_row *row, int tr
     struct stat st;
     const char *name;
     OWN_FD int held_fd = -1;
-    OWN_FD int fd = -1;
     int dir_fd;
 
     if (fstat(tree_fd, &st) < 0)
@@ -153,12 +152,9 @@ static int make_under(const struct mounts *m, const struct plan_row *row, int tr
     dir_fd = start_of(m, row, &held_fd, &name, e);
     if (dir_fd < 0)
         return -1;
-    if (S_ISDIR(st.st_mode))
-        return mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST
-                   ? err_sys(e, "cannot make '/%s' inside", row->target)
-                   : 0;
-    fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 && errno != EEXIST)
+    if ((S_ISDIR(st.st_mode) ? mkdirat(dir_fd, name, 0755)
+                             : mknodat(dir_fd, name, S_IFREG | 0644, 0)) < 0 &&
+        errno != EEXIST)
         return err_sys(e, "cannot make '/%s' inside", row->target);
     return 0;
 }
@@ -242,37 +238,52 @@ static int write_setting(const struct mounts *m, const struct plan_row *row, str
                : 0;
 }
 
-/* Covers the target with a clone of `what`: itself, made read-only or kept writable, or nothing. */
-static int cover(const struct mounts *m, const struct plan_row *row, int what_fd, unsigned flags,
-                 struct err *e)
+/* What is there stays as it is when what is around it is sealed; a caller's trees may have changed the way. */
+static int keep(const struct mounts *m, const struct plan_row *row, struct err *e)
 {
     OWN_FD int target_fd = open_inside(m, row->target, O_PATH);
     OWN_FD int tree_fd = -1;
 
     if (target_fd < 0)
         return err_sys(e, "cannot open '/%s' inside", row->target);
-    tree_fd = mounts_clone_tree(what_fd < 0 ? target_fd : what_fd, "", AT_EMPTY_PATH);
+    tree_fd = mounts_clone_tree(target_fd, "", AT_EMPTY_PATH);
     if (tree_fd < 0)
         return err_sys(e, "cannot clone '/%s' inside", row->target);
-    if (mounts_restrict(tree_fd, flags, e) < 0)
+    if (mounts_restrict(tree_fd, PLAN_NODEV, e) < 0)
         return err_wrap(e, "'/%s'", row->target);
     return place(tree_fd, target_fd, "", row->target, e);
 }
 
-static int hide(const struct mounts *m, const struct plan_row *row, struct err *e)
+static int clone_restricted(const struct mounts *m, const char *path, unsigned flags, struct err *e)
 {
-    OWN_FD int target_fd = open_inside(m, row->target, O_PATH);
-    OWN_FD int nothing_fd = -1;
-    struct stat st;
-    bool is_dir;
+    OWN_FD int fd = mounts_clone_tree(m->root_fd, path, 0);
 
-    if (target_fd < 0 || fstat(target_fd, &st) < 0)
-        return err_sys(e, "cannot open '/%s' inside", row->target);
-    is_dir = S_ISDIR(st.st_mode);
-    nothing_fd = open_inside(m, is_dir ? "run/.void" : "dev/null", O_PATH);
-    if (nothing_fd < 0)
-        return err_sys(e, "cannot hide '/%s'", row->target);
-    return cover(m, row, nothing_fd, is_dir ? PLAN_RDONLY : PLAN_NOEXEC, e);
+    if (fd < 0)
+        return err_sys(e, "cannot clone '/%s' inside", path);
+    if (mounts_restrict(fd, flags, e) < 0)
+        return err_wrap(e, "'/%s'", path);
+    return take_fd(&fd);
+}
+
+static int seal(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    OWN_FD int tree_fd = clone_restricted(m, row->target, PLAN_RDONLY, e);
+
+    return tree_fd < 0 ? -1 : place(tree_fd, m->root_fd, row->target, row->target, e);
+}
+
+/* Most of what is hidden is not there on one host or another: a clone that found no place is for the next row. */
+static int hide(struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    if (m->cover_fd >= 0 && m->cover != row->source)
+        own_fd_close(&m->cover_fd);
+    if (m->cover_fd < 0)
+        m->cover_fd = clone_restricted(m, row->source, row->flags, e);
+    m->cover = row->source;
+    if (m->cover_fd < 0 || place(m->cover_fd, m->root_fd, row->target, row->target, e) < 0)
+        return -1;
+    own_fd_close(&m->cover_fd);
+    return 0;
 }
 
 static int seal_root(const struct mounts *m, struct err *e)
@@ -306,11 +317,11 @@ static int do_row(struct mounts *m, size_t i, struct err *e)
     case PLAN_WRITE:
         return write_setting(m, row, e);
     case PLAN_SEAL:
-        return cover(m, row, -1, PLAN_RDONLY, e);
+        return seal(m, row, e);
     case PLAN_HIDE:
         return hide(m, row, e);
     case PLAN_KEEP:
-        return cover(m, row, -1, PLAN_NODEV, e);
+        return keep(m, row, e);
     case PLAN_SEAL_ROOT:
         return seal_root(m, e);
     }
@@ -339,6 +350,7 @@ int mounts_build(struct mounts *m, struct err *e)
             continue;
         return -1;
     }
+    own_fd_close(&m->cover_fd);
     return 0;
 }
 

@@ -13,6 +13,8 @@
 struct mounts {
     const struct plan *plan;
     int root_fd;
+    int cover_fd; /* a clone of `cover` that hides something, and has no place yet; or -1 */
+    const char *cover;
     int tree_fds
         [PLAN_ROWS_MAX]; /* of bind rows; -1 for the rest, and for an optional one that is not there */
 };

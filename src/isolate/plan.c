@@ -46,11 +46,11 @@ static const struct {
 
 /* What proc tells about the machine rather than the sandbox, and the switches in it. */
 static const char *const proc_hidden[] = {
-    "proc/acpi",        "proc/asound", "proc/kcore",      "proc/keys",
-    "proc/key-users",   "proc/kmsg",   "proc/interrupts", "proc/latency_stats",
-    "proc/sched_debug", "proc/scsi",   "proc/timer_list", "proc/timer_stats",
-    "proc/vmallocinfo",
+    "proc/kcore",       "proc/keys",          "proc/key-users",   "proc/kmsg",
+    "proc/interrupts",  "proc/latency_stats", "proc/sched_debug", "proc/timer_list",
+    "proc/timer_stats", "proc/vmallocinfo",
 };
+static const char *const proc_hidden_dirs[] = { "proc/acpi", "proc/asound", "proc/scsi" };
 static const char *const proc_sealed[] = { "proc/bus", "proc/fs", "proc/irq", "proc/sys",
                                            "proc/sysrq-trigger" };
 
@@ -340,6 +340,20 @@ static int add_dev(struct plan *p, struct err *e)
     return add(p, pts, e) < 0 ? -1 : add(p, shm, e);
 }
 
+static int add_hidden(struct plan *p, const char *const *targets, size_t n, const char *cover,
+                      unsigned flags, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct plan_row row = {
+            .op = PLAN_HIDE, .target = targets[i], .source = cover, .flags = flags | PLAN_OPTIONAL
+        };
+
+        if (add(p, row, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* The setting goes in before /proc/sys is sealed: no filter can see the flags of clone3, so it is this that keeps code
  * from making user namespaces, and with them capabilities, of its own. */
 static int add_proc(struct plan *p, struct err *e)
@@ -358,13 +372,10 @@ static int add_proc(struct plan *p, struct err *e)
         if (add(p, row, e) < 0)
             return -1;
     }
-    for (size_t i = 0; i < LEN(proc_hidden); i++) {
-        struct plan_row row = { .op = PLAN_HIDE, .target = proc_hidden[i], .flags = PLAN_OPTIONAL };
-
-        if (add(p, row, e) < 0)
-            return -1;
-    }
-    return 0;
+    return add_hidden(p, proc_hidden, LEN(proc_hidden), "dev/null", PLAN_NOEXEC, e) < 0
+               ? -1
+               : add_hidden(p, proc_hidden_dirs, LEN(proc_hidden_dirs), "run/.void", PLAN_RDONLY,
+                            e);
 }
 
 static int add_callers(struct plan *p, const struct box_spec *spec, struct err *e)

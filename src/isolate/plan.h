@@ -25,8 +25,8 @@ enum plan_op {
     PLAN_DEVPTS, /* terminals of its own */
     PLAN_WRITE,  /* `source` is written into the file: kernel settings of the new namespaces */
     PLAN_SEAL,   /* what is there becomes read-only */
-    PLAN_HIDE,   /* what is there becomes empty and unreadable */
-    PLAN_KEEP,   /* what is there stays writable when the root is sealed */
+    PLAN_HIDE, /* what is there becomes empty and unreadable: `source` of the new root covers it */
+    PLAN_KEEP, /* what is there stays writable when the root is sealed */
     PLAN_SEAL_ROOT,
 };
 
