@@ -176,6 +176,13 @@ static int leave(struct unpack *u, struct err *e)
     return done;
 }
 
+static bool is_link(int dir_fd, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* Into one more directory, which is there or is made. The path already names it. */
 static int enter(struct unpack *u, const char *name, bool *ret_is_new, struct err *e)
 {
@@ -190,6 +197,8 @@ static int enter(struct unpack *u, const char *name, bool *ret_is_new, struct er
     /* A new one will have its mode set; one that was there may not even be readable. */
     next.fd = openat(deepest(u)->fd, name,
                      (is_new ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next.fd < 0) /* the kernel says the same of a file and of a link that is not followed */
+        errno = errno == ENOTDIR && is_link(deepest(u)->fd, name) ? ELOOP : errno;
     if (next.fd < 0)
         return cannot_write(u, e);
     next.sets_mode = is_new;
