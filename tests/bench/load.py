@@ -3,6 +3,7 @@ generator that costs more than the server would be what is measured. Ours and th
 
 import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
@@ -17,10 +18,11 @@ class Failed(Exception):
     """A measurement that could not be made; its text goes into the table."""
 
 
-def run(argv, timeout_s=120):
+def run(argv, timeout_s=120, env=None):
+    """What argv prints. env: variables of its own, for what must not be seen in a list of processes."""
     try:
         done = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=timeout_s)
+                              timeout=timeout_s, env={**os.environ, **(env or {})})
     except FileNotFoundError as e:
         raise Failed(f"no {argv[0]} on this machine") from e
     except subprocess.TimeoutExpired as e:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 
+import kube_rows
 import load
 from harness import proc, server
 from peers.nginx import Nginx
@@ -328,8 +329,8 @@ def binary(bench, servers):
 
 
 ROWS = {"exec64": exec64, "exec1": exec1, "probe": probe, "transfer": transfer, "memory": memory, "start": start,
-        "run": run, "json": json_row, "binary": binary}
+        "run": run, "json": json_row, "binary": binary, "kube": kube_rows.kube}
 TITLES = {"exec64": "exec of /bin/true, 64 clients", "exec1": "exec of /bin/true, 1 client",
           "probe": "probe while 100 commands sleep and 64 clients execute", "upload": "upload of 100 MiB",
           "download": "download of 100 MiB", "memory": "memory, idle beside a second instance",
-          "start": "start: exec to serving", "run": "/bin/true in a new sandbox, to its exit", "json": "JSON, a 5 KB Pod", "binary": "the program"}
+          "start": "start: exec to serving", "run": "/bin/true in a new sandbox, to its exit", "json": "JSON, a 5 KB Pod", "binary": "the program", **kube_rows.TITLES}

@@ -76,15 +76,52 @@ def write_kubeconfig(path, url, ca_file, token):
     return path
 
 
-class ControlPlane:
-    """url, token and ca_file reach it as an administrator; kubeconfig says the same; pids maps names to process ids."""
+class Api:
+    """What both targets are to their users: url, ca_file and token or client_cert reach it as an administrator;
+    kubeconfig says the same; pids maps names to process ids; directory holds everything it has."""
+
+    kind, token, client_cert, client_key = "", None, None, None
+
+    def call(self, method, path, body=None, raw=False):
+        """One request as the administrator; HTTP errors raise."""
+        headers = {"content-type": "application/json", **({"authorization": f"Bearer {self.token}"} if self.token else {})}
+        request = urllib.request.Request(self.url + path, method=method, data=json.dumps(body).encode() if body else None,
+                                         headers=headers)
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        if self.client_cert:
+            context.load_cert_chain(self.client_cert, self.client_key)
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+            got = answer.read()
+        return got if raw else json.loads(got)
+
+    def exists(self, path):
+        try:
+            self.call("GET", path)
+            return True
+        except urllib.error.HTTPError as e:
+            if e.code == 404:
+                return False
+            raise
+
+    def stop(self):
+        raise NotImplementedError
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class ControlPlane(Api):
+    """is_durable: etcd syncs what it wrote, as it does for its users; tests have no need of that."""
 
     kind = "real"
 
-    def __init__(self, is_durable=False, with_controllers=True, with_crds=True):
+    def __init__(self, is_durable=False, with_controllers=True, with_crds=True, parent=None):
         programs = ["etcd", "kube-apiserver"] + (["kube-controller-manager"] if with_controllers else [])
         paths = {name: peer(name) for name in programs}
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-plane-"))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-plane-", dir=parent))
         self.processes = {}
         self.token = secrets.token_hex(16)
         try:
@@ -150,24 +187,6 @@ class ControlPlane:
     def pids(self):
         return {name: process.pid for name, process in self.processes.items()}
 
-    def call(self, method, path, body=None, raw=False):
-        """One request as the administrator; HTTP errors raise."""
-        request = urllib.request.Request(self.url + path, method=method, data=json.dumps(body).encode() if body else None,
-                                         headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"})
-        context = ssl.create_default_context(cafile=str(self.ca_file))
-        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
-            got = answer.read()
-        return got if raw else json.loads(got)
-
-    def exists(self, path):
-        try:
-            self.call("GET", path)
-            return True
-        except urllib.error.HTTPError as e:
-            if e.code == 404:
-                return False
-            raise
-
     def install_crds(self):
         """Ours, v1beta1 only; waits until the API serves every kind."""
         for crd in our_crds():
@@ -183,12 +202,6 @@ class ControlPlane:
         self.processes.clear()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
-
 
 def our_crds():
     """deploy/crds for a cluster without our webhook: one version, no conversion."""
@@ -200,17 +213,17 @@ def our_crds():
         yield crd
 
 
-class Silica:
-    """`silica apiserver` alone: the same attributes as ControlPlane."""
+class Silica(Api):
+    """`silica apiserver` alone."""
 
     kind = "ours"
 
-    def __init__(self, *options):
+    def __init__(self, *options, parent=None):
         program = os.environ.get("SILICA", str(TREE / "build" / "silica"))
         knows = subprocess.run([program, "apiserver", "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if knows.returncode != 0:
             raise Unavailable("this silica has no apiserver")
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-api-"))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-api-", dir=parent))
         reader, writer = os.pipe()
         with open(self.directory / "log", "wb") as log:
             self.process = subprocess.Popen(
@@ -261,9 +274,3 @@ class Silica:
             self.process.kill()
             self.process.wait()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stop()

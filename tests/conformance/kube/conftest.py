@@ -39,7 +39,7 @@ class Api:
         self.session.headers = requests.structures.CaseInsensitiveDict({"user-agent": "judge/1"})
         if self.token:
             self.session.headers["authorization"] = f"Bearer {self.token}"
-        if getattr(target, "client_cert", None):
+        if target.client_cert:
             self.session.cert = (str(target.client_cert), str(target.client_key))
         self.made = 0
 

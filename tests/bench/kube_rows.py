@@ -1,0 +1,188 @@
+"""Rows for the Kubernetes API: ours and kube-apiserver with etcd, both durable, on the same disk, one after the other in each
+round. The load is tests/bench/kube_load.c; the objects are small config maps, which kube-apiserver keeps in its fastest form."""
+
+import contextlib
+import json
+import os
+import statistics
+import tempfile
+import time
+
+import load
+from harness import proc
+from lib import controlplane
+
+CLIENTS = 32
+WATCHERS = 100
+LISTED = 10000
+NAMES = {"real": "kube-apiserver + etcd", "ours": "silica apiserver"}
+BODY = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"@NAME@","labels":{"app":"bench"}},"data":{"n":"@N@","text":"%s"}}' % ("x" * 200)
+
+
+class Target:
+    def __init__(self, api, bench):
+        self.api, self.bench, self.who, self.spaces = api, bench, NAMES[api.kind], 0
+        self.body = bench.work / "config-map.json"
+        self.body.write_text(BODY)
+
+    def space(self):
+        """The collection of a namespace of its own."""
+        self.spaces += 1
+        name = f"bench-{self.spaces}"
+        self.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        return f"/api/v1/namespaces/{name}/configmaps"
+
+    def load(self, path, verb, clients, count):
+        host, port = self.api.url.removeprefix("https://").rsplit(":", 1)
+        env = {"KUBE_TOKEN": self.api.token, "KUBE_CERT": self.api.client_cert, "KUBE_KEY": self.api.client_key}
+        argv = [self.bench.tools / "kube_load", host, port, self.api.ca_file, path, self.body, verb, clients, count]
+        return json.loads(load.run(argv, env={k: str(v) for k, v in env.items() if v}))
+
+    def memory(self):
+        return sum(proc.memory(pid)["rss"] for pid in self.api.pids.values()) / 1024
+
+
+def sync_us(directory):
+    """The disk's own part of a durable write: the median time of a 4 KiB append with fdatasync."""
+    took = []
+    with tempfile.NamedTemporaryFile(dir=directory) as f:
+        for _ in range(100):
+            began = time.perf_counter()
+            os.write(f.fileno(), b"x" * 4096)
+            os.fdatasync(f.fileno())
+            took.append((time.perf_counter() - began) * 1e6)
+    return statistics.median(took)
+
+
+def disk():
+    """Where files are on a disk: the bench keeps others in memory."""
+    return os.environ.get("SILICA_BENCH_DISK") or "/var/tmp"
+
+
+def start(bench, stack):
+    """The targets that can be had; the reason of one that cannot becomes a row."""
+    targets = []
+    for kind, make in (("ours", lambda: controlplane.Silica(parent=disk())),
+                       ("real", lambda: controlplane.ControlPlane(is_durable=True, with_controllers=False, with_crds=False, parent=disk()))):
+        try:
+            targets.append(Target(stack.enter_context(make()), bench))
+        except (controlplane.Unavailable, RuntimeError, OSError) as e:
+            bench.add("kube-create", NAMES[kind], None, "per s", " ".join(str(e).split())[-200:])
+    return targets
+
+
+def rounds(bench, row, targets, measure, unit):
+    """measure(target) once per target and round; the figures' medians, and the rounds for ratios."""
+    got = []
+    for _ in range(bench.rounds):
+        got.append({})
+        for t in targets:
+            try:
+                got[-1][t.api.kind] = measure(t)
+            except load.Failed as e:
+                bench.add(row, t.who, None, unit, str(e)[-200:])
+    for t in targets:
+        values = [r[t.api.kind] for r in got if t.api.kind in r]
+        if values:
+            bench.add(row, t.who, statistics.median(v["value"] for v in values), unit, values[-1]["note"])
+    return got
+
+
+def ratio(got, over="real", under="ours"):
+    """How many times ours is the other, as the median of the rounds' own ratios."""
+    each = [r[under]["value"] / r[over]["value"] for r in got if over in r and under in r and r[over]["value"]]
+    return statistics.median(each) if each else None
+
+
+def figure(value, got):
+    return {"value": value, "note": f"p50 {got['p50_us'] / 1000:.1f} ms, p99 {got['p99_us'] / 1000:.1f} ms, failed {got['failed']}"}
+
+
+def kube(bench, servers):
+    with contextlib.ExitStack() as stack:
+        targets = start(bench, stack)
+        sync = sync_us(disk())
+        count = 1000 if bench.quick else 5000
+        bench.add("kube-memory", "idle: " + ", ".join(f"{t.who} {t.memory():,.0f}" for t in targets), None, "KiB RSS")
+        writes(bench, targets, count)
+        single(bench, targets, sync)
+        reads(bench, targets)
+        fan_out(bench, targets, 50 if bench.quick else 200)
+        ends = {t.api.kind: t.memory() for t in targets}
+        for t in targets:
+            bench.add("kube-memory", t.who, ends[t.api.kind], "KiB RSS", "after all of the above")
+        both = ends.get("ours") and ends.get("real")
+        bench.goal("kube-memory", "ours over theirs", ends["ours"] / ends["real"] if both else None, 0.1, at_most=True)
+
+
+def writes(bench, targets, count):
+    spaces = {}
+
+    def create(t):
+        spaces[t.api.kind] = t.space()
+        got = t.load(spaces[t.api.kind], "create", CLIENTS, count)
+        return figure(got["rate"], got)
+
+    def update(t):
+        got = t.load(spaces[t.api.kind], "update", CLIENTS, count)
+        return figure(got["rate"], got)
+
+    def get(t):
+        got = t.load(spaces[t.api.kind], "get", CLIENTS, count)
+        return figure(got["rate"], got)
+
+    created = rounds(bench, "kube-create", targets, create, "per s")
+    bench.goal("kube-create", "durable creates per second, ours over theirs", ratio(created), 5)
+    updated = rounds(bench, "kube-update", targets, update, "per s")
+    bench.goal("kube-update", "durable updates per second, ours over theirs", ratio(updated), 5)
+    rounds(bench, "kube-get", targets, get, "per s")
+
+
+def single(bench, targets, sync):
+    def one(t):
+        got = t.load(t.space(), "create", 1, 200)
+        return figure(got["p50_us"] / 1000, got)
+
+    got = rounds(bench, "kube-single", targets, one, "ms p50")
+    bench.add("kube-single", "the disk's own sync", sync / 1000, "ms p50", f"append of 4 KiB and fdatasync in {disk()}")
+    ours = [r["ours"]["value"] for r in got if "ours" in r]
+    bench.goal("kube-single", "p50 in ms beyond the disk's own", statistics.median(ours) - sync / 1000 if ours else None, 2, at_most=True)
+
+
+def reads(bench, targets):
+    paths = {}
+    for t in targets:
+        paths[t.api.kind] = t.space()
+        t.load(paths[t.api.kind], "create", CLIENTS, LISTED)
+
+    def listing(t):
+        got = t.load(paths[t.api.kind], "list", 1, 3)
+        return {"value": got["p50_us"] / 1000, "note": f"{got['bytes'] / got['done'] / 1e6:.1f} MB each"}
+
+    def mixed(t):
+        other = t.space()
+        quiet = t.load(other, "create", 1, 100)
+        path = paths[t.api.kind]
+        t.body.write_text(BODY.replace("@NAME@", f"mixed-{t.spaces}-@NAME@"))  # n0 and so on are taken
+        busy = t.load(path, "mixed", 1, 100)
+        t.body.write_text(BODY)
+        return {"value": (busy["p99_us"] - quiet["p99_us"]) / 1000,
+                "note": f"create p50 {busy['p50_us'] / 1000:.1f} ms and p99 {busy['p99_us'] / 1000:.1f} ms, alone {quiet['p50_us'] / 1000:.1f} and {quiet['p99_us'] / 1000:.1f}"}
+
+    rounds(bench, "kube-list", targets, listing, "ms p50")
+    got = rounds(bench, "kube-mixed", targets, mixed, "ms p99 more")
+    ours = [r["ours"]["value"] for r in got if "ours" in r]
+    bench.goal("kube-mixed", "a create's delay by a list of 10,000, in ms", statistics.median(ours) if ours else None, 5, at_most=True)
+
+
+def fan_out(bench, targets, count):
+    def watch(t):
+        got = t.load(t.space(), "watch", WATCHERS, count)
+        return figure(got["rate"], got)
+
+    rounds(bench, "kube-watch", targets, watch, "events/s")
+
+
+TITLES = {"kube-create": f"Kubernetes API: durable creates, {CLIENTS} clients", "kube-update": f"durable updates, {CLIENTS} clients",
+          "kube-get": f"gets, {CLIENTS} clients", "kube-single": "one durable create, 1 client", "kube-list": f"list of {LISTED:,} objects",
+          "kube-mixed": f"a create while {LISTED:,} objects are listed", "kube-watch": f"one writer to {WATCHERS} watches", "kube-memory": "Kubernetes API: memory"}
