@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "isolate/engine.h"
+#include "sandbox/rpc.h"
 
 #include <time.h>
 
@@ -60,16 +61,19 @@ static void age_text(uint64_t created_ms, char text[32])
 
 static int add_text(const struct engine_info *i, struct buf *out, struct err *e)
 {
+    OWN(buf_done) struct buf command = BUF_INIT(COMMAND_SHOWN);
     char age[32], status[48];
 
+    rpc_clean_text(span_cstr(i->command),
+                   &command); /* one line each, and no escapes for terminals */
     age_text(i->created_ms, age);
     if (i->has_exit)
         (void)snprintf(status, sizeof status, "%s (%d)", engine_status_name(i->status),
                        i->exit_code);
     else
         (void)snprintf(status, sizeof status, "%s", engine_status_name(i->status));
-    return buf_addf(out, e, "%-24s %-14s %-8d %-6s %.*s\n", i->name, status, (int)i->pid, age,
-                    COMMAND_SHOWN, i->command);
+    return buf_addf(out, e, "%-24s %-14s %-8d %-6s %s\n", i->name, status, (int)i->pid, age,
+                    buf_cstr(&command));
 }
 
 static void add_json(const struct engine_info *i, struct json_out *o)

@@ -248,6 +248,13 @@ def test_a_paused_one_can_be_removed(who):
     assert name not in who.list()
 
 
+def test_a_row_is_one_line(who):
+    name = who.up(script="echo a\nexec sleep 4727 # \33[2J")
+    lines = who.ok("ps").splitlines()
+    assert all(line.startswith(("NAME", "t-")) for line in lines) and "\33" not in "".join(lines)
+    who.ok("rm", "-f", name)
+
+
 # ---- stats ----
 
 
