@@ -380,6 +380,8 @@ static int prune(struct writing *w, const struct manager *last, struct json_node
         return -1;
     fieldset_subtract(gone, left);
     gone = fieldset_common(gone, had);
+    if (fieldset_is_empty(gone))
+        return 0; /* the way through another version leaves its traces: not for nothing */
     merged = json_node_copy(w->ed, merged);
     typed_remove(version->type, merged, gone);
     merged = in_version(w, merged, version, w->version);

@@ -94,7 +94,7 @@ const char *kind_api_version(const struct kind *k, const struct kind_version *v)
         if (strcmp(r->group, k->group) == 0 && strcmp(r->version, v->name) == 0)
             return r->text;
     }
-    assert(!"a served group and version without a row");
+    assert(false && "a served group and version without a row");
 }
 
 static const struct body {
