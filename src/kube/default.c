@@ -42,7 +42,8 @@ void default_text_at(struct json_node *object, const char *name, const char *tex
 {
     struct json_node *node = json_node_get(object, name);
 
-    if (json_node_type(node) != JSON_STRING || json_node_str(node).n == 0)
+    if (!node || json_node_type(node) == JSON_NULL ||
+        (json_node_type(node) == JSON_STRING && json_node_str(node).n == 0))
         json_node_set(object, name, json_edit_cstr(json_node_edit(object), text));
 }
 
