@@ -217,4 +217,5 @@ def main():
     write_h(types, h_path)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -82,3 +82,33 @@ def test_pool(t):
     t.post("a strategy nobody knows", POOLS, pool("x", updateStrategy={"type": "Sideways"}))
     t.post("no template", POOLS, {**pool("x"), "spec": {"replicas": 1}})
     t.patch("null gives the default back", POOLS + "/b", "merge", {"spec": {"replicas": None}}, only=lambda o: o["spec"])
+
+
+def inside(**container):
+    return {"spec": {"containers": [{"name": "main", "image": "x", **container}]}}
+
+
+def test_pod_template(t):
+    """The pod's own fields inside a sandbox: their types are checked and the declared defaults filled in, no more than that."""
+    spec = lambda o: o["spec"]["podTemplate"]["spec"]  # noqa: E731
+    t.post("ports have a protocol", SANDBOXES, sandbox("ports", podTemplate=inside(ports=[{"containerPort": 80}])), only=spec)
+    t.post("nothing else is filled in", SANDBOXES, sandbox("probes", podTemplate=inside(readinessProbe={"httpGet": {"path": "/", "port": 80}}, resources={"limits": {"cpu": 1, "memory": "64Mi"}})), only=spec)
+    t.post("grpc probes have a service", SANDBOXES, sandbox("grpc", podTemplate=inside(readinessProbe={"grpc": {"port": 80}})), only=spec)
+    t.post("references have a name", SANDBOXES, sandbox("refs", podTemplate=inside(envFrom=[{"configMapRef": {}}])), only=spec)
+    t.post("unknown fields of a container", SANDBOXES, sandbox("unknown", podTemplate=inside(colour="red")), only=spec)
+    t.post("unknown fields of a container, Strict", SANDBOXES, sandbox("x", podTemplate=inside(colour="red")), fieldValidation="Strict")
+    t.post("values that only a pod would refuse", SANDBOXES, sandbox("loose", podTemplate={"spec": {"restartPolicy": "Sometimes", "containers": [{"name": "Bad_Name"}]}}), only=spec)
+    t.post("a container twice", SANDBOXES, sandbox("x", podTemplate={"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}))
+    t.post("a text for a port", SANDBOXES, sandbox("x", podTemplate=inside(ports=[{"containerPort": "80"}])))
+    t.post("no port", SANDBOXES, sandbox("x", podTemplate=inside(ports=[{}])))
+    t.post("no quantity", SANDBOXES, sandbox("x", podTemplate=inside(resources={"limits": {"memory": "much"}})))
+    t.post("a truth for a quantity", SANDBOXES, sandbox("x", podTemplate=inside(resources={"limits": {"memory": True}})))
+    t.post("number or text", SANDBOXES, sandbox("either", podTemplate=inside(livenessProbe={"tcpSocket": {"port": "http"}})), only=spec)
+    t.post("neither number nor text", SANDBOXES, sandbox("x", podTemplate=inside(livenessProbe={"tcpSocket": {"port": []}})))
+    t.post("a list for a map", SANDBOXES, sandbox("x", podTemplate={"spec": {"nodeSelector": [], **POD_SPEC}}))
+    t.post("a number too large", SANDBOXES, sandbox("x", podTemplate={"spec": {"priority": 3000000000, **POD_SPEC}}))
+    t.post("null for a list", SANDBOXES, sandbox("null", podTemplate={"spec": {"volumes": None, **POD_SPEC}}), only=spec)
+    t.post("a claim's spec", SANDBOXES, sandbox("claims", volumeClaimTemplates=CLAIM_TEMPLATE), only=lambda o: o["spec"]["volumeClaimTemplates"])
+    t.post("a claim's size that is none", SANDBOXES, sandbox("x", volumeClaimTemplates=[{"spec": {"resources": {"requests": {"storage": "big"}}}}]))
+    t.post("rules of a template", TEMPLATES, template("rules", networkPolicy={"egress": [{"ports": [{"port": 53, "protocol": "UDP"}], "to": [{"ipBlock": {"cidr": "any"}}]}]}), only=lambda o: o["spec"]["networkPolicy"])
+    t.post("rules of the wrong type", TEMPLATES, template("x", networkPolicy={"egress": {}}))
