@@ -118,13 +118,13 @@ int fd_fill_stdio(struct err *e)
     return 0;
 }
 
-int fd_open_program(struct err *e)
+int fd_open_program(const char *name, struct err *e)
 {
-    int fd = memfd_create("silica-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 
     if (fd < 0 && errno == EINVAL)
-        fd = memfd_create("silica-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    return fd < 0 ? err_sys(e, "cannot make a file in memory for a program") : fd;
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd < 0 ? err_sys(e, "cannot make a file in memory for '%s'", name) : fd;
 }
 
 int fd_seal_program(int fd, struct err *e)

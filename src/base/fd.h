@@ -15,8 +15,8 @@ int fd_read_all(int fd, struct buf *out, struct err *e);
 /* A small file such as one of /proc, by path. */
 int fd_read_file(const char *path, struct buf *out, struct err *e);
 int fd_set_nonblock(int fd, struct err *e);
-/* An empty file in memory, to be written and then sealed. */
-int fd_open_program(struct err *e);
+/* An empty file in memory, to be written and then sealed. `name` shows in /proc. */
+int fd_open_program(const char *name, struct err *e);
 /* What was written, and never mapped, becomes a program that nobody can change any more. */
 int fd_seal_program(int fd, struct err *e);
 /* A descriptor that reads as empty: /dev/null, or a sealed file of no bytes where a root has no /dev. */

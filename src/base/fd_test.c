@@ -136,7 +136,7 @@ static void test_fill_stdio(void **state)
 static void test_a_sealed_program_cannot_be_changed(void **state)
 {
     struct err e;
-    OWN_FD int fd = fd_open_program(&e);
+    OWN_FD int fd = fd_open_program("program", &e);
     struct stat st;
 
     (void)state;

@@ -1,5 +1,7 @@
 /* command: one row per command of `silica`. Each is a file of its own.
  *
+ * Two programs: people wait for what concerns sandboxes (QUICK_COMMANDS), so `silica` has these alone, and starts in half
+ *             the time; it carries the full program, which has every command, and becomes it for the rest (front.c).
  * Exit codes: what the command says; 2 for bad usage, 125 for a failure of ours where a sandboxed program has codes
  *             of its own.
  */
@@ -46,10 +48,26 @@ int apiserver_command(int argc, char **argv);
 extern const struct opt_program doctor_program;
 int doctor_command(int argc, char **argv);
 
-/* main.c: a message on stderr with its hint. Returns `code`. */
+/* command.c: a message on stderr with its hint. Returns `code`. */
 int command_fail(const struct err *e, int code);
 /* Prints what `make` writes for the program. */
 int command_show(void (*make)(const struct opt_program *, struct buf *),
                  const struct opt_program *program);
+
+/* clang-format off */
+#define QUICK_COMMANDS \
+    { "run", "run a command in a new sandbox", &run_program, run_command }, \
+    { "exec", "run one more command in a sandbox", &exec_program, exec_command }, \
+    { "cp", "copy files into a sandbox, or out of it", &cp_program, cp_command }, \
+    { "ps", "list long-lived sandboxes", &ps_program, ps_command }, \
+    { "stats", "say what sandboxes use", &stats_program, stats_command }, \
+    { "logs", "show what a sandbox's command said", &logs_program, logs_command }, \
+    { "pause", "hold all processes of a sandbox", &pause_program, pause_command }, \
+    { "resume", "let them go on", &resume_program, resume_command }, \
+    { "rm", "remove sandboxes", &rm_program, rm_command }, \
+    { "keeper", NULL, &keeper_program, keeper_command }, \
+    { "doctor", "say which protections sandboxes have on this host", &doctor_program, \
+      doctor_command }
+/* clang-format on */
 
 #endif

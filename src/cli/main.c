@@ -1,4 +1,4 @@
-/* silica: the command line. */
+/* silica: the command line, all of it. */
 #include "cli/command.h"
 
 #include "base/fd.h"
@@ -19,41 +19,12 @@ static int version_command(int argc, char **argv)
 static int help_command(int argc, char **argv);
 
 static const struct command commands[] = {
-    { "run", "run a command in a new sandbox", &run_program, run_command },
-    { "exec", "run one more command in a sandbox", &exec_program, exec_command },
-    { "cp", "copy files into a sandbox, or out of it", &cp_program, cp_command },
-    { "ps", "list long-lived sandboxes", &ps_program, ps_command },
-    { "stats", "say what sandboxes use", &stats_program, stats_command },
-    { "logs", "show what a sandbox's command said", &logs_program, logs_command },
-    { "pause", "hold all processes of a sandbox", &pause_program, pause_command },
-    { "resume", "let them go on", &resume_program, resume_command },
-    { "rm", "remove sandboxes", &rm_program, rm_command },
-    { "keeper", NULL, &keeper_program, keeper_command },
-    { "doctor", "say which protections sandboxes have on this host", &doctor_program,
-      doctor_command },
+    QUICK_COMMANDS,
     { "apiserver", "serve the Kubernetes API for sandboxes, alone", &apiserver_program,
       apiserver_command },
     { "help", "explain a command", NULL, help_command },
     { "version", "print the version", NULL, version_command },
 };
-
-int command_fail(const struct err *e, int code)
-{
-    fprintf(stderr, "silica: %s\n", e->msg);
-    if (e->hint[0])
-        fprintf(stderr, "hint: %s\n", e->hint);
-    return code;
-}
-
-int command_show(void (*make)(const struct opt_program *, struct buf *),
-                 const struct opt_program *program)
-{
-    OWN(buf_done) struct buf text = BUF_INIT(256 * 1024);
-    struct err e;
-
-    make(program, &text);
-    return fd_write_all(1, buf_span(&text), &e) < 0 ? EXIT_FAILED : 0;
-}
 
 /* The options of every command, for the manual: those of `run` first, in their groups. */
 static void all_roff(const struct opt_program *program, struct buf *text)

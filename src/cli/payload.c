@@ -28,12 +28,17 @@ const char *payload_path(void)
     return path;
 }
 
-int payload_open(int *ret_fd, struct err *e)
+int payload_seal(const char *name, struct span bytes, int *ret_fd, struct err *e)
 {
-    OWN_FD int fd = fd_open_program(e);
+    OWN_FD int fd = fd_open_program(name, e);
 
-    if (fd < 0 || fd_write_all(fd, payload_bytes(), e) < 0 || fd_seal_program(fd, e) < 0)
-        return err_wrap(e, "silica-runtime in memory");
+    if (fd < 0 || fd_write_all(fd, bytes, e) < 0 || fd_seal_program(fd, e) < 0)
+        return err_wrap(e, "%s in memory", name);
     *ret_fd = take_fd(&fd);
     return 0;
+}
+
+int payload_open(int *ret_fd, struct err *e)
+{
+    return payload_seal("silica-runtime", payload_bytes(), ret_fd, e);
 }

@@ -1,4 +1,5 @@
-/* payload: silica-runtime, which `silica` carries inside itself, so that one file is all there is to install.
+/* payload: silica-runtime and the full program, which `silica` carries inside itself, so that one file is all there is to
+ * install.
  *
  * Owns:     nothing; the descriptor is the caller's.
  */
@@ -13,5 +14,10 @@ const char *payload_path(void);
 /* A sealed file in memory that holds the program, open for reading and for exec: nobody can change what runs as PID 1,
  * whoever else reaches the file. */
 int payload_open(int *ret_fd, struct err *e);
+
+/* The full program, in the same way; only in `silica`, not in the full program itself. */
+int payload_open_full(int *ret_fd, struct err *e);
+/* Bytes as such a file. */
+int payload_seal(const char *name, struct span bytes, int *ret_fd, struct err *e);
 
 #endif

@@ -69,7 +69,7 @@ int program_begin(struct program *p, const struct box_spec *spec, struct err *e)
         p->fd = spec->runtime_fd;
         return 0;
     }
-    p->fd = p->own_fd = fd_open_program(e);
+    p->fd = p->own_fd = fd_open_program("silica-runtime", e);
     if (p->fd < 0)
         return -1;
     p->pending = spec->runtime;
@@ -115,7 +115,7 @@ int program_hold(const struct program *p, int *ret_fd, bool *ret_is_of_host, str
     *ret_is_of_host = *ret_fd >= 0;
     if (*ret_is_of_host)
         return 0;
-    fd = fd_open_program(e);
+    fd = fd_open_program("silica-runtime", e);
     if (fd < 0 || fill(fd, p->bytes, e) < 0)
         return -1;
     *ret_fd = take_fd(&fd);
