@@ -10,8 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* Our frames: one path buffer of PATH_MAX and change, and as much again. It lives in the thread's storage,
- * which the C library takes out of the thread's stack: more would eat the workers' 128 KiB. */
+/* Our frames: one path buffer of PATH_MAX and change, and as much again. */
 #define STACK_BYTES (16 * 1024)
 
 /* The child runs on our memory but on this stack, with the address of our thread's storage: a sanitizer's
@@ -31,8 +30,8 @@ struct spawn_flight {
     uint8_t stack[STACK_BYTES] __attribute__((aligned(16)));
 };
 
-/* A thread's own, so that two threads may spawn at once; it goes away with the thread. */
-static _Thread_local uint8_t child_stack[STACK_BYTES] __attribute__((aligned(64)));
+/* The last one that came back, for the next: its pages are there. Any thread takes it and puts it back at once. */
+static struct spawn_flight *spare;
 
 /* A system call without the C library: its wrappers write errno, which is the errno of our thread, and that may be
  * running. Returns what the kernel does: -errno on failure. */
@@ -216,55 +215,63 @@ static void restore_signals(uint64_t before)
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
 }
 
-pid_t spawn(const struct spawn_spec *s, struct spawn_fail *ret_fail)
+static struct spawn_flight *flight_new(const struct spawn_spec *s)
 {
-    struct launch l = { s, { SPAWN_STEP_NONE, 0 } };
-    uint64_t before;
-    int sys;
-    pid_t pid;
+    struct spawn_flight *f = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
 
     assert(s->argv && s->argv[0] && s->envp);
-    before = block_signals();
-    /* No exit signal in the flags: exec makes it SIGCHLD, and one that never gets there stays silent and
-     * is invisible to a wait for any child, so the status cannot be taken from us. */
-    pid = clone(child_main, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK, &l);
-    sys = errno;
+    if (!f)
+        f = own_resize(NULL, 1, sizeof *f); /* not zeroed: it is mostly stack */
+    f->spec = *s;
+    f->launch = (struct launch){ &f->spec, { SPAWN_STEP_NONE, 0 } };
+    f->is_aboard = 1;
+    return f;
+}
+
+/* On failure the flight is gone. */
+static pid_t take_off(struct spawn_flight *f, int flags, struct spawn_fail *ret_fail)
+{
+    uint64_t before = block_signals();
+    pid_t pid =
+        clone(child_main, f->stack + sizeof f->stack, flags, &f->launch, NULL, NULL, &f->is_aboard);
+    int sys = errno;
+
     restore_signals(before);
     if (pid < 0) {
+        spawn_flight_free(f);
         *ret_fail = (struct spawn_fail){ SPAWN_STEP_CLONE, sys };
-        return -1;
     }
-    if (l.fail.step == SPAWN_STEP_NONE)
+    return pid;
+}
+
+pid_t spawn(const struct spawn_spec *s, struct spawn_fail *ret_fail)
+{
+    struct spawn_flight *f = flight_new(s);
+    /* No exit signal in the flags: exec makes it SIGCHLD, and one that never gets there stays silent and
+     * is invisible to a wait for any child, so the status cannot be taken from us. */
+    pid_t pid = take_off(f, CLONE_VM | CLONE_VFORK, ret_fail);
+    struct spawn_fail fail;
+
+    if (pid < 0)
+        return -1;
+    fail = f->launch.fail;
+    spawn_flight_free(f);
+    if (fail.step == SPAWN_STEP_NONE)
         return pid;
     while (waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
-    *ret_fail = l.fail;
+    *ret_fail = fail;
     return -1;
 }
 
 pid_t spawn_begin(const struct spawn_spec *s, struct spawn_flight **ret,
                   struct spawn_fail *ret_fail)
 {
-    struct spawn_flight *f = own_resize(NULL, 1, sizeof *f); /* not zeroed: it is mostly stack */
-    uint64_t before;
-    int sys;
-    pid_t pid;
+    struct spawn_flight *f = flight_new(s);
+    pid_t pid = take_off(f, CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD, ret_fail);
 
-    assert(s->argv && s->argv[0] && s->envp);
-    f->spec = *s;
-    f->launch = (struct launch){ &f->spec, { SPAWN_STEP_NONE, 0 } };
-    f->is_aboard = 1;
-    before = block_signals();
-    pid = clone(child_main, f->stack + sizeof f->stack, CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD,
-                &f->launch, NULL, NULL, &f->is_aboard);
-    sys = errno;
-    restore_signals(before);
-    if (pid < 0) {
-        free(f);
-        *ret_fail = (struct spawn_fail){ SPAWN_STEP_CLONE, sys };
-        return -1;
-    }
-    *ret = f;
+    if (pid > 0)
+        *ret = f;
     return pid;
 }
 
@@ -280,7 +287,8 @@ struct spawn_fail spawn_flight_fail(const struct spawn_flight *f)
 
 void spawn_flight_free(struct spawn_flight *f)
 {
-    free(f);
+    if (f)
+        free(__atomic_exchange_n(&spare, f, __ATOMIC_ACQ_REL));
 }
 
 const char *spawn_step_name(enum spawn_step step)

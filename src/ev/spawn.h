@@ -1,6 +1,6 @@
 /* spawn: starts one program, and says which step failed when it cannot.
  *
- * Owns:     nothing but a small stack per calling thread. The child shares our memory until it execs (as
+ * Owns:     nothing but one small stack kept for the next child. The child shares our memory until it execs (as
  *           after vfork), so nothing is copied, and a failure comes back as a value: no pipe, no read.
  * Used by:  runtime/exec on the loop and on its spawn threads, the node's helpers. Needs no loop.
  * Threads:  any. spawn: the calling thread sleeps until the child has exec'ed or died, which a file system may

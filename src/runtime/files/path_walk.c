@@ -268,7 +268,7 @@ int path_walk_along(struct path_walk *w, struct span rest, enum path_missing mis
 {
     OWN(checkpoint_done) struct checkpoint before = { .text = BUF_INIT(PATH_REAL_MAX_BYTES) };
     OWN(buf_done) struct buf target = BUF_INIT(2 * PATH_MAX);
-    OWN_MEM struct todo *t = NEW(struct todo);
+    OWN_MEM struct todo *t = own_resize(NULL, 1, sizeof *t); /* not zeroed: read where written */
     struct stepping how = { missing, keep_last, &(int){ 0 }, &target, &before };
     struct span name;
     bool is_given;
