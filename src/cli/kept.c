@@ -47,9 +47,9 @@ static int say_name(const struct report *r, bool is_json)
 static int run_detached(struct engine *en, const struct kept_run *r)
 {
     uint64_t began_ms = time_mono_ms();
-    struct engine_create create = { .box = r->spec,
-                                    .is_kept = r->is_kept,
-                                    .timeout_ms = r->session->timeout_ms };
+    struct engine_create create = {
+        .box = r->spec, .is_kept = r->is_kept, .join = r->join, .timeout_ms = r->session->timeout_ms
+    };
     struct engine_created made;
     struct report report = { .name = r->spec->name, .unenforced = made.unenforced };
     struct err e;
@@ -70,7 +70,7 @@ static int run_detached(struct engine *en, const struct kept_run *r)
 static int run_attached(struct engine *en, const struct kept_run *r)
 {
     uint64_t began_ms = time_mono_ms();
-    struct engine_create create = { .box = r->spec, .is_kept = true };
+    struct engine_create create = { .box = r->spec, .is_kept = true, .join = r->join };
     struct engine_created made = { .unenforced = "" };
     struct report report = { .result = { .exit_code = EXIT_FAILED, .has_error = true },
                              .unenforced = made.unenforced };

@@ -12,6 +12,7 @@ struct kept_run {
     struct box_spec *spec;
     struct session_spec *session; /* the command, its time, its terminal */
     const char *data;             /* --data */
+    const char *join;             /* --join */
     bool is_kept, is_detached, is_json;
 };
 

@@ -17,7 +17,7 @@
 
 struct run_options {
     struct opt_list binds, env, host_paths;
-    const char *cwd, *user, *cpus, *limits, *output, *name, *data;
+    const char *cwd, *user, *cpus, *limits, *output, *name, *data, *join;
     uint64_t memory_bytes, pids, timeout_ms;
     bool is_read_only, is_interactive, has_tty, is_kept, is_detached, is_help;
 };
@@ -44,6 +44,7 @@ static const struct opt opts[] = {
     { "--detach", NULL, OPT_BOOL, AT(is_detached), NULL, 0, 0, NULL, "run it in the background, print the sandbox's name; it goes when the command ends", "Long life", 'd' },
     { "--keep", NULL, OPT_BOOL, AT(is_kept), NULL, 0, 0, NULL, "the sandbox stays when the command has ended, until `silica rm`" },
     { "--name", NULL, OPT_STR, AT(name), NULL, 0, 0, "NAME", "what the sandbox is called; default: a new name" },
+    { "--join", NULL, OPT_STR, AT(join), NULL, 0, 0, "NAME", "share that sandbox's network and ids, as containers of one Pod do; with -d or --keep" },
     { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept; default: ~/.local/state/silica, root: /var/lib/silica" },
     { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
 };
@@ -213,6 +214,15 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
     return read_choice("--limits", o->limits, "strict", "best-effort", &spec->is_best_effort, e);
 }
 
+static int check_life(const struct run_options *o, struct err *e)
+{
+    if (o->has_tty && o->is_detached)
+        return err_set(e, ERR_USAGE, "--tty: there is no terminal in the background");
+    if (o->join && !o->is_detached && !o->is_kept)
+        return err_set(e, ERR_USAGE, "--join: only with -d or --keep");
+    return 0;
+}
+
 /* ---- the run ---- */
 
 /* The image and the command: "[IMAGE] -- COMMAND". */
@@ -292,10 +302,8 @@ int run_command(int argc, char **argv)
         read_choice("--output", o.output, "text", "json", &is_json, &e) < 0 ||
         read_spec(&plan, &o, &spec, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (o.has_tty && o.is_detached) {
-        (void)err_set(&e, ERR_USAGE, "--tty: there is no terminal in the background");
+    if (check_life(&o, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    }
     session = (struct session_spec){ .argv = command,
                                      .cwd = o.cwd ? o.cwd : BOX_HOME,
                                      .has_tty = o.has_tty,
@@ -304,6 +312,7 @@ int run_command(int argc, char **argv)
         return kept_run(&(struct kept_run){ .spec = &spec,
                                             .session = &session,
                                             .data = o.data,
+                                            .join = o.join,
                                             .is_kept = o.is_kept,
                                             .is_detached = o.is_detached,
                                             .is_json = is_json });

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "isolate/idmap.h"
 #include "isolate/inside.h"
+#include "isolate/join.h"
 #include "isolate/plan.h"
 
 #include <errno.h>
@@ -87,10 +88,9 @@ static void hint_clone(struct err *e)
 
 /* The child has the namespaces from birth, but for two that it makes: the network's, which takes as long as all others
  * together, while its mounts are being made, and the cgroup's when it has been moved. */
-static int clone_inside(struct box *b, const struct inside *in, const struct box_place *place,
-                        bool *ret_is_born_in_v2, struct err *e)
+static int clone_plain(const struct inside *in, const struct box_place *place, int group_fd,
+                       pid_t *ret_pid, int *ret_pidfd, struct err *e)
 {
-    OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
     int pidfd = -1;
     struct clone_args args = {
         .flags =
@@ -118,11 +118,20 @@ static int clone_inside(struct box *b, const struct inside *in, const struct box
     }
     if (pid == 0)
         inside_run(in);
-    *ret_is_born_in_v2 = group_fd >= 0;
-    b->pid = (pid_t)pid;
-    b->pidfd = pidfd;
-    b->is_foreign = place->is_sibling;
+    *ret_pid = (pid_t)pid;
+    *ret_pidfd = pidfd;
     return 0;
+}
+
+static int clone_inside(struct box *b, const struct inside *in, const struct box_place *place,
+                        bool *ret_is_born_in_v2, struct err *e)
+{
+    OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
+
+    *ret_is_born_in_v2 = group_fd >= 0;
+    b->is_foreign = place->is_sibling;
+    return place->join_pidfd > 0 ? join_clone(in, place, group_fd, &b->pid, &b->pidfd, e)
+                                 : clone_plain(in, place, group_fd, &b->pid, &b->pidfd, e);
 }
 
 /* READY and the end: it runs. FAILED: what the child says. The end alone: it died, and its status says how. */
@@ -175,8 +184,10 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
         return -1;
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
-    if (cgroup_join(&b->cgroup, b->pid, is_born_in_v2, e) < 0 ||
-        ids_write(&in->plan->ids, b->pid, e) < 0)
+    if (cgroup_join(&b->cgroup, b->pid, is_born_in_v2, e) < 0)
+        return -1;
+    /* A user namespace that is joined has its ids already. */
+    if (!spec->place.join_pidfd && ids_write(&in->plan->ids, b->pid, e) < 0)
         return -1;
     tell(gate.ours, INSIDE_GO);
     if (program_finish(program, e) < 0)
@@ -224,6 +235,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     OWN(program_done) struct program program = PROGRAM_INIT;
     OWN(idmap_done) struct idmap held = { .n = 0 };
     struct inside in = { .plan = &plan, .held_fds = held.tree_fds };
+    const char *owner = spec->name ? spec->name : ""; /* of the ids */
     struct plan_host host;
     struct box *b;
     struct ids ids;
@@ -232,8 +244,9 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     if ((spec->log_fd > 0 && isatty(spec->log_fd)) || (spec->err_fd > 0 && isatty(spec->err_fd)))
         return err_set(e, ERR_INVALID, "a terminal cannot be handed into a sandbox");
-    if (ids_choose(spec->name ? spec->name : "", spec->uid, spec->gid, spec->wants_range, &ids, e) <
-        0)
+    if (spec->place.ids_name)
+        owner = spec->place.ids_name;
+    if (ids_choose(owner, spec->uid, spec->gid, spec->wants_range, &ids, e) < 0)
         return -1;
     plan_host_look(&host);
     if (plan_make(&plan, spec, &ids, &host, e) < 0)
@@ -247,7 +260,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     in.err_fd = spec->err_fd > 0 ? spec->err_fd : in.log_fd;
     in.status_fd = spec->status_fd > 0 ? spec->status_fd : -1;
     in.parent_pidfd = spec->place.is_sibling ? spec->place.parent_pidfd : -1;
-    in.has_network = spec->place.net_fd > 0;
+    in.has_network = spec->place.net_fd > 0 || spec->place.join_pidfd > 0;
+    in.has_names = spec->place.join_pidfd > 0;
     in.argv = (char *const *)(uintptr_t)argv;
     in.envp = (char *const *)(uintptr_t)(spec->env ? spec->env : no_env);
     b = NEW(struct box);

@@ -45,7 +45,7 @@ struct box_place {
     int parent_pidfd; /* of that parent; borrowed */
     int net_fd;       /* a network namespace with its loopback up; borrowed; 0: a new one */
     int join_pidfd; /* a process in the user, network, IPC and UTS namespaces to share; borrowed; 0: none */
-    const char *join_name; /* the box that is joined: it has the ids */
+    const char *ids_name; /* whose ids those are: who first had that user namespace */
 };
 
 struct box_spec {

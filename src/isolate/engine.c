@@ -63,6 +63,13 @@ static int set_deadline(int fd, uint64_t ms, struct err *e)
     return 0;
 }
 
+static int say_gone(const struct engine *en, struct err *e)
+{
+    (void)err_set(e, ERR_UNAVAILABLE, "the keeper of '%s' has gone", en->path);
+    err_hint(e, "its sandboxes end with it; 'silica doctor --clean' clears up");
+    return -1;
+}
+
 static int receive(struct engine *en, struct wire_answer *ret, struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(WIRE_MAX_BYTES);
@@ -75,11 +82,7 @@ static int receive(struct engine *en, struct wire_answer *ret, struct err *e)
     if (packet_receive(en->fd, &part, 1, &n, NULL, NULL, e) < 0) {
         if (e->code == ERR_BUSY)
             return err_set(e, ERR_TIMEOUT, "the keeper does not answer");
-        if (e->code != ERR_CLOSED)
-            return -1;
-        (void)err_set(e, ERR_UNAVAILABLE, "the keeper of '%s' has gone", en->path);
-        err_hint(e, "its sandboxes end with it; 'silica doctor --clean' clears up");
-        return -1;
+        return e->code == ERR_CLOSED ? say_gone(en, e) : -1;
     }
     return wire_read_answer(span_of(text.p, n), ret, e);
 }
@@ -141,7 +144,7 @@ int engine_ask(struct engine *en, struct span packet, uint64_t timeout_ms, struc
         return -1;
     if (packet_send(en->fd, &part, 1, NULL, 0, e) < 0 || receive(en, &a, e) < 0) {
         own_fd_close(&en->fd); /* an answer that comes late is not the next one's */
-        return -1;
+        return e->code == ERR_CLOSED ? say_gone(en, e) : -1;
     }
     *ret = a;
     if (!a.is_error)
@@ -157,6 +160,7 @@ int engine_open(const struct engine_spec *spec, struct engine **ret, struct err 
     struct engine *en = NEW(struct engine);
 
     en->fd = -1;
+    en->starts_keeper = spec->starts_keeper;
     en->dir = (struct dir)DIR_INIT;
     en->program = own_strdup(spec->program ? spec->program : "/proc/self/exe");
     if (dir_default(spec->dir ? spec->dir : getenv("SILICA_DATA"), &en->path, e) == 0 &&
@@ -198,7 +202,7 @@ int engine_create(struct engine *en, const struct engine_create *c, struct engin
     *ret = (struct engine_created){ .exit_code = 0 };
     if (dir_check_name(c->box->name, e) < 0 || wire_write_create(&spec, &packet, e) < 0)
         return -1;
-    if (engine_connect(en, true, e) < 0 ||
+    if (engine_connect(en, en->starts_keeper, e) < 0 ||
         engine_ask(en, buf_span(&packet), ENGINE_CREATE_MS, &a, e) < 0) {
         ret->exit_code = a.has_exit ? a.exit.code : 0;
         return -1;

@@ -14,6 +14,7 @@ struct engine {
     struct dir dir;
     char *path, *program;
     int fd; /* to the keeper; -1: not connected */
+    bool starts_keeper;
 };
 
 int engine_connect(struct engine *en, bool starts_it, struct err *e);

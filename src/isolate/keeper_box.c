@@ -373,6 +373,9 @@ void kept_made(struct kept *b, const struct spawner_answer *answer)
         give_up(b, &answer->e);
         return;
     }
+    for (int i = 0; i < SPAWNER_FDS; i++)
+        own_fd_close(&b->fds[i]);
+    buf_done(&b->spec_text);
     b->run.box = answer->box;
     b->run.created_ms = wall_ms();
     memcpy(b->run.unenforced, answer->unenforced, sizeof b->run.unenforced);
@@ -438,25 +441,39 @@ static int open_join(struct kept *b, const char *name, struct err *e)
 
     if (!other || other->state != KEPT_UP)
         return err_set(e, ERR_NOT_FOUND, "there is no sandbox '%s' to join", name);
+    memcpy(b->ids_name, other->ids_name, sizeof b->ids_name);
     b->fds[SPAWNER_JOIN] = (int)syscall(SYS_pidfd_open, other->run.box.pid, 0);
     if (b->fds[SPAWNER_JOIN] < 0)
         return err_sys(e, "cannot reach sandbox '%s'", name);
     return 0;
 }
 
-static int prepare(struct kept *b, const struct wire_ask *ask, struct err *e)
+static int prepare(struct kept *b, const char *join, struct err *e)
 {
     OWN_FD int fd = -1;
 
-    if (dir_open_box(&b->keeper->dir, ask->name, &fd, e) < 0 ||
-        dir_write(fd, DIR_SPEC, buf_span(&ask->spec_text), e) < 0 ||
+    if (dir_open_box(&b->keeper->dir, b->run.box.name, &fd, e) < 0 ||
+        dir_write(fd, DIR_SPEC, buf_span(&b->spec_text), e) < 0 ||
         dir_listen(fd, DIR_CONTROL, SOCK_STREAM, &b->fds[SPAWNER_CONTROL], e) < 0)
         return -1;
-    if (ask->spec.join && open_join(b, ask->spec.join, e) < 0)
+    if (join && open_join(b, join, e) < 0)
         return -1;
     if (!b->has_command)
         return 0;
     return open_pipe(b, 0, e) < 0 || open_pipe(b, 1, e) < 0 ? -1 : open_status(b, e);
+}
+
+bool kept_retry(struct kept *b, struct err *e)
+{
+    OWN(spec_done) struct spec spec = { 0 };
+
+    close_all(b); /* the dead one's sandbox may have written to these */
+    b->state = KEPT_QUEUED;
+    if (++b->tries < SPAWNER_TRIES && !b->is_removing)
+        return spec_read(buf_span(&b->spec_text), &spec, e) == 0 && prepare(b, spec.join, e) == 0;
+    (void)err_set(e, ERR_UNAVAILABLE, "the process that makes sandboxes was killed over '%s'",
+                  b->run.box.name);
+    return false;
 }
 
 int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, struct err *e)
@@ -479,10 +496,12 @@ int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, 
     for (int i = 0; i < SPAWNER_FDS; i++)
         b->fds[i] = -1;
     memcpy(b->run.box.name, ask->name, sizeof b->run.box.name);
+    memcpy(b->ids_name, ask->name, sizeof b->ids_name);
     b->next = *bucket;
     *bucket = b;
     k->box_count++;
-    if (prepare(b, ask, e) < 0) {
+    buf_move(&b->spec_text, &ask->spec_text);
+    if (prepare(b, ask->spec.join, e) < 0) {
         struct wire_answer ignored = { 0 };
 
         remove_dir(b, &ignored);
@@ -490,7 +509,6 @@ int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, 
         return err_wrap(e, "sandbox '%s'", ask->name);
     }
     b->creator = creator;
-    buf_move(&b->spec_text, &ask->spec_text);
     spawner_enqueue(k, b);
     return 0;
 }

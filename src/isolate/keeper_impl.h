@@ -40,9 +40,12 @@ struct kept {
     struct keeper *keeper;
     enum kept_state state;
     bool is_kept, has_command, is_removing, is_log_broken;
+    char ids_name[BOX_NAME_MAX_BYTES +
+                  1]; /* who was first to have its ids: itself, or one that it joined */
     uint64_t timeout_ms;
-    struct buf spec_text; /* until the spawner has it */
-    int fds[SPAWNER_FDS]; /* the same */
+    struct buf spec_text; /* until it is made; these too: */
+    int fds[SPAWNER_FDS]; /* for the spawner */
+    unsigned tries;
     struct state_run run; /* its name from the beginning, the rest when it is made */
     struct ev_child child;
     struct kept_pipe out[2];
@@ -104,6 +107,8 @@ int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, 
 void kept_kill(struct kept *b);
 /* The spawner's word. */
 void kept_made(struct kept *b, const struct spawner_answer *answer);
+/* The spawner died over it: everything anew for the next one. False: it has killed too many, or cannot be. */
+bool kept_retry(struct kept *b, struct err *e);
 /* Its creator has gone: what was not told to anybody is nobody's. */
 void kept_disown(struct kept *b);
 void kept_kill_all(struct keeper *k);

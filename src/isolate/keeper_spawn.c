@@ -109,10 +109,9 @@ static void spawner_ended(void *ctx)
     own_fd_close(&k->spawner_fd);
     kill_strays(k);
     if (k->queue && k->queue->state == KEPT_MAKING) {
-        (void)err_set(&answer.e, ERR_UNAVAILABLE, "the process that makes sandboxes was killed");
-        err_hint(&answer.e, "try again: there is a new one");
-        kept_made(take_first(k), &answer);
         ev_child_spawn_end(k->kids, k->spawn_epoch);
+        if (!kept_retry(k->queue, &answer.e))
+            kept_made(take_first(k), &answer);
     }
     ev_timer_start(k->loop, &k->spawner_retry, k->queue ? 1 : SPAWNER_RETRY_MS, start_again, k);
 }
@@ -182,14 +181,13 @@ static void ask_next(struct keeper *k)
         if (ask.has[i])
             fds[n++] = b->fds[i];
     }
+    if (ask.has[SPAWNER_JOIN])
+        memcpy(ask.ids_name, b->ids_name, sizeof ask.ids_name);
     parts[1] = (struct iovec){ b->spec_text.p, b->spec_text.n };
     b->state = KEPT_MAKING;
     k->spawn_epoch = ev_child_spawn_begin(k->kids);
     if (packet_send(k->spawner_fd, parts, LEN(parts), fds, n, &e) < 0)
         log_warn("spawner.ask", KV("err", &e)); /* it has died: then it fails with that */
-    for (int i = 0; i < SPAWNER_FDS; i++)
-        own_fd_close(&b->fds[i]);
-    buf_done(&b->spec_text);
 }
 
 void spawner_enqueue(struct keeper *k, struct kept *b)

@@ -60,7 +60,7 @@ static int make(const struct spawner_spec *me, struct request *r, struct spawner
         .is_sibling = true,
         .parent_pidfd = me->keeper_pidfd,
         .join_pidfd = given(r, SPAWNER_JOIN),
-        .join_name = spec.join,
+        .ids_name = *r->ask.ids_name ? r->ask.ids_name : NULL,
     };
     if (box_start(&spec.box, &box, e) < 0)
         return -1;

@@ -25,7 +25,8 @@ enum spawner_fd {
 
 /* Followed by the spec as JSON. */
 struct spawner_ask {
-    bool has[SPAWNER_FDS]; /* which of them come along */
+    bool has[SPAWNER_FDS];                 /* which of them come along */
+    char ids_name[BOX_NAME_MAX_BYTES + 1]; /* whose ids it has, where it joins another; else "" */
 };
 
 struct spawner_answer {

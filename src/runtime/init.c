@@ -125,6 +125,8 @@ void init_signal(void *ctx, int signal_number)
 {
     struct runtime *rt = ctx;
 
+    if (signal_number == SIGTERM)
+        rt->opt.is_staying = false; /* all of it is to end, when the command has */
     if (init.pid) {
         (void)kill(init.pid, signal_number);
         return;

@@ -94,7 +94,52 @@ def test_the_keeper_ends_with_its_last_sandbox(who):
     assert sorted(p.name for p in who.data.iterdir()) == ["keeper.lock", "keeper.log", "sandboxes"]
 
 
+# ---- joined ----
+
+SERVE = """python3 -c "
+import socket
+s = socket.create_server(('127.0.0.1', 8000))
+open('/workspace/mine', 'w').write('x')
+print('up', flush=True)
+while True: s.accept()[0].sendall(b'hello')
+" """
+ASK = """python3 -c "
+import os, socket
+print(socket.create_connection(('127.0.0.1', 8000)).recv(5).decode())
+print(len([p for p in os.listdir('/proc') if p.isdigit()]), os.path.exists('/workspace/mine'), socket.gethostname())
+" """
+
+
+def spaces(pid):
+    return {n: os.readlink(f"/proc/{pid}/ns/{n}") for n in ("user", "net", "ipc", "uts", "mnt", "pid", "cgroup")}
+
+
+def test_containers_of_one_pod(who):
+    """They meet on 127.0.0.1 and by name, and see neither each other's processes nor files; each ends alone."""
+    first = who.up(script=SERVE)
+    wait_until(lambda: who.log(first) == b"up\n", what="it listens")
+    second = who.up("--keep", "--join", first, script=ASK)
+    wait_until(lambda: who.list()[second].get("exit_code") == 0, what="its end")
+    assert who.log(second) == f"hello\n3 False {first}\n".encode()
+    if os.geteuid() == 0:
+        a, b = (spaces(who.list()[n]["pid"]) for n in (first, second))
+        assert {n for n in a if a[n] == b[n]} == {"user", "net", "ipc", "uts"}
+    who.ok("rm", "-f", first)
+    assert who.list()[second]["status"] == "running"
+    third = who.up("--keep", "--join", second, script="id -u; touch /workspace/x && hostname")  # the ids are the first's still
+    wait_until(lambda: who.log(third) == f"1000\n{first}\n".encode(), what="the third")
+    who.ok("rm", "-f", second, third)
+
+
+def test_nobody_to_join(who):
+    done = who.call("run", "-d", "--name", "alone", "--join", "nobody", "--", "true")
+    assert (done.returncode, done.stderr) == (
+        125, "silica: cannot make the sandbox: sandbox 'alone': there is no sandbox 'nobody' to join\n")
+    assert who.list() == {} and not who.of("alone").exists()
+
+
 @pytest.mark.parametrize("args, text", [
+    (["run", "--join", "x", "--", "true"], "--join: only with -d or --keep"),
     (["ps", "x"], "unexpected argument 'x'"),
     (["ps", "-o", "xml"], "--output: 'xml' is neither 'text' nor 'json'"),
     (["rm"], "no sandbox is named"),
