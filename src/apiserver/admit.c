@@ -1,6 +1,8 @@
 #include "apiserver/admit.h"
 
 #include "kube/check.h"
+#include "kube/convert.h"
+#include "kube/default.h"
 #include "kube/names.h"
 #include "kube/time.h"
 
@@ -158,8 +160,11 @@ int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struc
     }
     if (!json_node_str(json_node_get(meta, "name")).n && base.n)
         make_up_name(ed, meta, base);
-    if (kind_subresource(op->version, "status") && op->kind->traits & KIND_CUSTOM)
+    if (kind_subresource(op->version, "status"))
         (void)json_node_remove(body, "status");
+    if (admit_defaults(op, body, st) < 0)
+        return -1;
+    default_created(op->kind, body);
     return 0;
 }
 
@@ -201,18 +206,39 @@ int admit_rules(struct op *op, struct json_edit *ed, struct json_node *body, str
     return 0;
 }
 
-/* ---- versions ---- */
-
-int admit_to_stored(struct op *op, struct json_edit *ed, struct json_node **body, struct status *st)
+int admit_defaults(struct op *op, struct json_node *body, struct status *st)
 {
-    (void)op, (void)ed, (void)body, (void)st;
-    return 0;
+    struct err e;
+
+    return default_object(op->kind, op->version, body, &e) < 0 ? status_of_err(st, &e) : 0;
 }
 
-int admit_from_stored(struct op *op, struct json_edit *ed, struct json_node **body,
-                      struct status *st)
+/* ---- versions ---- */
+
+int admit_show(struct op *op, struct object *stored, struct object **ret, struct status *st)
 {
-    (void)st;
-    json_node_set(*body, "apiVersion", json_edit_cstr(ed, kind_api_version(op->kind, op->version)));
+    struct err e;
+
+    if (convert_object(stored, op->kind, op->version->name, ret, &e) == 0)
+        return 0;
+    return status_internal(st, "conversion of %s \"%s\" failed: %s", op->kind->name,
+                           object_name(stored), e.msg);
+}
+
+int admit_freeze(struct op *op, const struct object *base, struct json_node *body,
+                 struct object **ret, struct status *st)
+{
+    const struct kind *stored = op_storage(op->kind);
+    OWN(object_done) struct object *o = NULL;
+    struct err e;
+
+    if (stored == op->kind) {
+        if (convert_tree(stored, op->version->name, stored->versions[0].name, body, &e) < 0)
+            return status_internal(st, "conversion of %s failed: %s", op->kind->name, e.msg);
+        return object_freeze(stored, base, body, ret, &e) < 0 ? status_of_err(st, &e) : 0;
+    }
+    if (object_freeze(op->kind, NULL, body, &o, &e) < 0 ||
+        convert_object(o, stored, stored->versions[0].name, ret, &e) < 0)
+        return status_of_err(st, &e);
     return 0;
 }

@@ -22,11 +22,13 @@ int admit_namespace(struct op *op, const char *namespace, struct status *st);
 int admit_rules(struct op *op, struct json_edit *ed, struct json_node *body, struct json_node *old,
                 struct status *st);
 
-/* Conversion between the path's version and the stored one; in place. */
-int admit_to_stored(struct op *op, struct json_edit *ed, struct json_node **body,
-                    struct status *st);
-int admit_from_stored(struct op *op, struct json_edit *ed, struct json_node **body,
-                      struct status *st);
+/* The stored object as the path's version shows it. */
+int admit_show(struct op *op, struct object *stored, struct object **ret, struct status *st);
+/* What is to be stored, from a body in the path's version. base, the stored one before it or NULL, shares what is the same. */
+int admit_freeze(struct op *op, const struct object *base, struct json_node *body,
+                 struct object **ret, struct status *st);
+/* Defaults of the kind. */
+int admit_defaults(struct op *op, struct json_node *body, struct status *st);
 
 /* A random (version 4) UUID with its terminator. */
 void admit_uuid(char text[37]);

@@ -1,5 +1,7 @@
 #include "apiserver/body.h"
 
+#include "kube/yaml.h"
+
 struct span body_type(const struct http_exchange *x)
 {
     struct span field = http_field(x, "content-type"), type;
@@ -7,24 +9,49 @@ struct span body_type(const struct http_exchange *x)
     return span_cut(&field, ';', &type) ? span_trim(type) : SPAN_NONE;
 }
 
+static int read_yaml(struct call *c, struct span bytes, struct json_doc **ret)
+{
+    OWN(buf_done) struct buf repeats = BUF_INIT(YAML_REPEATS_MAX_BYTES);
+    struct err e;
+
+    if (kube_yaml_to_doc(bytes, &repeats, ret, &e) == 0)
+        return 0;
+    return e.code == ERR_LIMIT
+               ? status_of_err(&c->status, &e)
+               : status_bad_request(&c->status, "error converting YAML to JSON: %s", e.msg);
+}
+
+static int read_json(struct call *c, struct span bytes, struct json_doc **ret)
+{
+    struct err e;
+
+    if (json_parse(bytes, NULL, ret, &e) == 0)
+        return 0;
+    return e.code == ERR_LIMIT
+               ? status_of_err(&c->status, &e)
+               : status_bad_request(&c->status, "couldn't get version/kind; json parse error: %s",
+                                    e.msg);
+}
+
 int body_read(struct call *c, struct span bytes, const struct schema_type *schema,
               struct json_edit *ed, struct json_node **ret)
 {
     struct span type = body_type(c->x);
     OWN(json_doc_done) struct json_doc *doc = NULL;
-    struct err e;
+    int rc;
 
     (void)schema;
-    if (type.n && !span_is_nocase(type, "application/json"))
-        return status_media_type(
+    if (!type.n || span_is_nocase(type, "application/json"))
+        rc = read_json(c, bytes, &doc);
+    else if (span_is_nocase(type, "application/yaml"))
+        rc = read_yaml(c, bytes, &doc);
+    else
+        rc = status_media_type(
             &c->status, "the body of the request was in an unknown format - accepted media types "
                         "include: application/json, application/yaml, "
                         "application/vnd.kubernetes.protobuf");
-    if (json_parse(bytes, NULL, &doc, &e) < 0)
-        return e.code == ERR_LIMIT
-                   ? status_of_err(&c->status, &e)
-                   : status_bad_request(&c->status,
-                                        "couldn't get version/kind; json parse error: %s", e.msg);
+    if (rc < 0)
+        return -1;
     *ret = json_edit_doc(ed, doc);
     return 0;
 }

@@ -44,13 +44,10 @@ static int create_once(struct op *op, struct json_edit *ed, struct json_node *bo
                        struct object **ret, struct status *st)
 {
     OWN(object_done) struct object *o = NULL;
-    struct err e;
 
     stamp(ed, op->kind, body);
-    if (admit_to_stored(op, ed, &body, st) < 0)
+    if (admit_freeze(op, NULL, body, &o, st) < 0)
         return -1;
-    if (object_freeze(op_storage(op->kind), NULL, body, &o, &e) < 0)
-        return status_of_err(st, &e);
     return op_commit(op, STORE_CREATE, o, false, ret, st);
 }
 

@@ -52,18 +52,16 @@ int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct o
              bool *ret_is_created, struct status *st)
 {
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
-    OWN(object_done) struct object *old = NULL;
-    const struct kind *stored = op_storage(op->kind);
+    OWN(object_done) struct object *old = NULL, *shown = NULL;
     const struct json *patch;
     struct json_node *root;
     struct err e;
 
     *ret_is_created = false;
-    if (parse(op, patch_text, ed, &patch, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0)
+    if (parse(op, patch_text, ed, &patch, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0 ||
+        admit_show(op, old, &shown, st) < 0)
         return -1;
-    root = object_thaw(old, kind_api_version(stored, &stored->versions[0]), ed);
-    if (admit_from_stored(op, ed, &root, st) < 0)
-        return -1;
+    root = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
     if (change(op, type, &root, patch, &e) < 0)
         return refuse(op, st, &e);
     if (admit_envelope(op, root, st) < 0 || admit_fields(op, root, st) < 0)

@@ -110,22 +110,19 @@ static int count_generation(struct op *op, const struct object *old, struct obje
 int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct json_node *body,
                struct object **ret, struct status *st)
 {
-    OWN(object_done) struct object *o = NULL;
-    struct json_node *was = object_thaw(
-        old, kind_api_version(op_storage(op->kind), &op_storage(op->kind)->versions[0]), ed);
-    struct json_node *meta = json_node_get(body, "metadata");
-    struct err e;
+    OWN(object_done) struct object *o = NULL, *shown = NULL;
+    struct json_node *was;
 
-    if (check_picture(op, old, meta, st) < 0 || admit_from_stored(op, ed, &was, st) < 0)
+    if (check_picture(op, old, json_node_get(body, "metadata"), st) < 0 ||
+        admit_show(op, old, &shown, st) < 0)
         return -1;
+    was = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
     keep_other_half(op, ed, &body, was);
-    meta = json_node_get(body, "metadata");
-    keep_meta(meta, json_node_get(was, "metadata"), ed);
+    keep_meta(json_node_get(body, "metadata"), json_node_get(was, "metadata"), ed);
     (void)json_node_remove(json_node_get(was, "metadata"), "resourceVersion");
-    if (admit_rules(op, ed, body, was, st) < 0 || admit_to_stored(op, ed, &body, st) < 0)
+    if (admit_defaults(op, body, st) < 0 || admit_rules(op, ed, body, was, st) < 0 ||
+        admit_freeze(op, old, body, &o, st) < 0)
         return -1;
-    if (object_freeze(op_storage(op->kind), old, body, &o, &e) < 0)
-        return status_of_err(st, &e);
     if (object_is_same(old, o)) {
         *ret = object_ref(old);
         return 0;

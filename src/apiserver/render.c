@@ -16,50 +16,15 @@ static int fail(struct call *c, const struct err *e)
     return status_of_err(&c->status, e);
 }
 
-static const char *stored_version(const struct call *c)
-{
-    const struct kind *k = op_storage(c->op.kind);
-
-    return kind_api_version(k, &k->versions[0]);
-}
-
-static bool is_stored_form(const struct call *c)
-{
-    return c->op.version == &c->op.kind->versions[0] && !c->op.kind->storage_kind;
-}
-
-/* The object in the version of the path; the caller's reference. */
-static int as_served(struct call *c, struct object *o, struct object **ret)
-{
-    OWN(json_edit_done) struct json_edit *ed = NULL;
-    struct json_node *root;
-    struct err e;
-
-    if (is_stored_form(c)) {
-        *ret = object_ref(o);
-        return 0;
-    }
-    ed = json_edit_new(0);
-    root = object_thaw(o, stored_version(c), ed);
-    if (admit_from_stored(&c->op, ed, &root, &c->status) < 0)
-        return -1;
-    return object_freeze(c->op.kind, o, root, ret, &e) < 0 ? fail(c, &e) : 0;
-}
-
-/* In the version of the path. Where that is the stored one, the members' bytes are copied as they are. */
+/* In the version of the path; the bytes of what that shares with the stored one are copied as they are. */
 static int write_object(struct call *c, struct object *o, struct buf *out)
 {
-    OWN(json_edit_done) struct json_edit *ed = NULL;
-    struct json_node *root;
+    OWN(object_done) struct object *shown = NULL;
     struct err e;
 
-    if (is_stored_form(c))
-        return object_write(o, api_version(c), out, &e) < 0 ? fail(c, &e) : 0;
-    ed = json_edit_new(0);
-    root = object_thaw(o, stored_version(c), ed);
-    if (admit_from_stored(&c->op, ed, &root, &c->status) < 0)
+    if (admit_show(&c->op, o, &shown, &c->status) < 0)
         return -1;
-    return json_node_write(root, out, &e) < 0 ? fail(c, &e) : 0;
+    return object_write(shown, api_version(c), out, &e) < 0 ? fail(c, &e) : 0;
 }
 
 static int write_partial(struct call *c, struct object *o, struct buf *out)
@@ -88,7 +53,7 @@ static int write_row(struct call *c, struct object *o, struct buf *out)
     struct json_out row;
     struct err e;
 
-    if (as_served(c, o, &seen) < 0)
+    if (admit_show(&c->op, o, &seen, &c->status) < 0)
         return -1;
     json_out_init(&row, out, 0);
     table_row(&view, seen, &row);
@@ -117,7 +82,7 @@ int render_object(struct call *c, struct object *o, struct buf *out)
 
     if (c->form != FORM_TABLE)
         return render_item(c, o, out);
-    if (as_served(c, o, &seen) < 0)
+    if (admit_show(&c->op, o, &seen, &c->status) < 0)
         return -1;
     return table_write_one(&view, seen, out, &e) < 0 ? fail(c, &e) : 0;
 }
