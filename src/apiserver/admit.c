@@ -213,6 +213,27 @@ int admit_defaults(struct op *op, struct json_node *body, struct status *st)
     return default_object(op->kind, op->version, body, &e) < 0 ? status_of_err(st, &e) : 0;
 }
 
+struct apply_by admit_by(const struct op *op, const char *now)
+{
+    return (struct apply_by){ .kind = op->kind,
+                              .version = op->version->name,
+                              .subresource = op->sub ? op->sub->name : "",
+                              .manager = op->manager,
+                              .now = now,
+                              .is_forced = op->is_forced };
+}
+
+int admit_track(struct op *op, struct json_node *old, struct json_node *body, struct status *st)
+{
+    char now[TIME_TEXT_BYTES];
+    struct apply_by by = admit_by(op, admit_now(now));
+    struct err e;
+
+    if (op->is_tracked)
+        return 0;
+    return apply_track(&by, old, body, &e) < 0 ? status_of_err(st, &e) : 0;
+}
+
 /* ---- versions ---- */
 
 int admit_show(struct op *op, struct object *stored, struct object **ret, struct status *st)

@@ -9,6 +9,7 @@
 
 #include "apiserver/op.h"
 #include "base/time.h"
+#include "kube/apply.h"
 
 /* apiVersion, kind, namespace and name agree with the path. */
 int admit_envelope(struct op *op, struct json_node *body, struct status *st);
@@ -27,6 +28,10 @@ int admit_show(struct op *op, struct object *stored, struct object **ret, struct
 /* What is to be stored, from a body in the path's version. base, the stored one before it or NULL, shares what is the same. */
 int admit_freeze(struct op *op, const struct object *base, struct json_node *body,
                  struct object **ret, struct status *st);
+/* Writes the managedFields of body: who changed what since `old`, or NULL. */
+int admit_track(struct op *op, struct json_node *old, struct json_node *body, struct status *st);
+/* For apply.h: who writes. now lives as long as the result is used. */
+struct apply_by admit_by(const struct op *op, const char *now);
 /* Defaults of the kind. */
 int admit_defaults(struct op *op, struct json_node *body, struct status *st);
 

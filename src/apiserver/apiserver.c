@@ -1,6 +1,7 @@
 #include "apiserver/apiserver.h"
 
 #include "apiserver/call.h"
+#include "apiserver/collect.h"
 #include "apiserver/kubeconfig.h"
 #include "apiserver/limits.h"
 #include "apiserver/pki.h"
@@ -294,6 +295,7 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
         return -1;
     if (remember_port(s, e) < 0 || kubeconfig_write_admin(s, e) < 0 || seed(s, e) < 0)
         return -1;
+    s->collect = collect_open(s);
     ev_timer_start(s->loop, &s->renewal, RENEWAL_MS, on_renewal, s);
     return 0;
 }
@@ -323,6 +325,7 @@ void apiserver_close(struct apiserver *s)
         net_listener_close(s->listener);
     if (s->http)
         http_server_free(s->http);
+    collect_close(s->collect);
     snapshots_done(&s->snapshots);
     store_close(s->store);
     tls_free(s->tls);

@@ -47,6 +47,7 @@ struct apiserver {
     size_t san_count;
     struct ev_timer renewal;
     uint64_t started_ms;
+    struct collect *collect;
     struct snapshots snapshots;
     struct call *calls; /* under way */
 };

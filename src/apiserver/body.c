@@ -1,5 +1,6 @@
 #include "apiserver/body.h"
 
+#include "kube/proto.h"
 #include "kube/yaml.h"
 
 struct span body_type(const struct http_exchange *x)
@@ -33,6 +34,20 @@ static int read_json(struct call *c, struct span bytes, struct json_doc **ret)
                                     e.msg);
 }
 
+/* What it is it says itself; the path's own check comes later. */
+static int read_protobuf(struct call *c, struct span bytes, const struct schema_type *type,
+                         struct json_edit *ed, struct json_node **ret)
+{
+    struct proto_envelope envelope;
+    struct err e;
+
+    if (proto_envelope_read(bytes, &envelope, &e) == 0 &&
+        proto_object_read(type, &envelope, ed, ret, &e) == 0)
+        return 0;
+    return e.code == ERR_LIMIT ? status_of_err(&c->status, &e)
+                               : status_bad_request(&c->status, "%s", e.msg);
+}
+
 int body_read(struct call *c, struct span bytes, const struct schema_type *schema,
               struct json_edit *ed, struct json_node **ret)
 {
@@ -40,7 +55,8 @@ int body_read(struct call *c, struct span bytes, const struct schema_type *schem
     OWN(json_doc_done) struct json_doc *doc = NULL;
     int rc;
 
-    (void)schema;
+    if (span_is_nocase(type, "application/vnd.kubernetes.protobuf"))
+        return read_protobuf(c, bytes, schema, ed, ret);
     if (!type.n || span_is_nocase(type, "application/json"))
         rc = read_json(c, bytes, &doc);
     else if (span_is_nocase(type, "application/yaml"))

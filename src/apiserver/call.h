@@ -84,6 +84,8 @@ void write_update(struct call *c);
 void write_patch(struct call *c);
 void write_delete(struct call *c);
 void write_delete_collection(struct call *c);
+/* Subresources other than status, which is the object itself. */
+void sub_answer(struct call *c);
 /* True when the path was one of discovery's, and is answered. */
 bool discovery_answer(struct call *c, struct span path);
 /* Reviews: created, answered, never kept. */

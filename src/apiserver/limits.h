@@ -21,6 +21,7 @@
 
 #define LIST_SLICE_BYTES     (128 * 1024) /* of one turn: well below a millisecond */
 #define LIST_SLICE_OBJECTS   512          /* the same where few are selected */
+#define COLLECT_SLICE        128          /* objects looked at in one turn */
 #define API_IDLE_TIMEOUT_MS  (10 * 60000) /* clients keep connections for their next call */
 #define DELETE_SLICE_OBJECTS 64           /* each is a write */
 #define WATCH_BOOKMARK_MS    60000        /* about once a minute, as clients expect */

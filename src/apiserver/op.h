@@ -28,6 +28,7 @@ struct op {
     enum check_mode fields;
     bool is_dry_run;
     bool is_forced;      /* apply: takes the fields of others */
+    bool is_tracked;     /* managedFields are written already */
     struct buf warnings; /* texts, each ended by NUL; for Warning fields of the answer */
 };
 

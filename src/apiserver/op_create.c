@@ -65,6 +65,8 @@ int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struc
     for (;;) {
         if (admit_new(op, ed, body, st) < 0)
             return -1;
+        if (admit_track(op, NULL, body, st) < 0)
+            return -1;
         if (kind_is_namespaced(op->kind) && admit_namespace(op, op->namespace, st) < 0)
             return -1;
         if (admit_rules(op, ed, body, NULL, st) < 0)

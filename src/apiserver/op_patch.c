@@ -2,6 +2,7 @@
 #include "apiserver/op_write.h"
 
 #include "kube/patch.h"
+#include "kube/yaml.h"
 
 #include <string.h>
 
@@ -42,10 +43,68 @@ static int change(struct op *op, enum op_patch type, struct json_node **root,
         return patch_merge(*root, patch, e);
     case OP_PATCH_STRATEGIC:
         return patch_strategic(*root, op->version->type, patch, e);
-    case OP_PATCH_APPLY:
+    case OP_PATCH_APPLY: /* by apply() */
         break;
     }
-    return err_set(e, ERR_UNSUPPORTED, "server-side apply is not served yet");
+    return err_set(e, ERR_INTERNAL, "an apply is no patch");
+}
+
+/* ---- server-side apply ---- */
+
+static int parse_config(struct span text, struct json_edit *ed, struct json_node **ret,
+                        struct status *st)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct err e;
+
+    if (kube_yaml_to_doc(text, NULL, &doc, &e) < 0)
+        return e.code == ERR_LIMIT ? status_of_err(st, &e)
+                                   : status_bad_request(st, "error decoding YAML: %s", e.msg);
+    *ret = json_edit_doc(ed, doc);
+    return 0;
+}
+
+static int conflict(struct causes *causes, struct status *st)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(CAUSES_TEXT_MAX_BYTES * 2);
+    struct err e;
+
+    if (apply_conflict_text(causes, &text, &e) < 0)
+        return status_of_err(st, &e);
+    causes_done(&st->causes);
+    st->causes = *causes;
+    *causes = (struct causes)CAUSES_INIT;
+    return status_apply_conflict(st, "%s", buf_cstr(&text));
+}
+
+static int apply(struct op *op, struct span text, struct object **ret, bool *ret_is_created,
+                 struct status *st)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(causes_done) struct causes causes = CAUSES_INIT;
+    OWN(object_done) struct object *old = NULL, *shown = NULL;
+    struct shelf_key key = op_key(op);
+    struct json_node *config, *live = NULL, *root;
+    char now[TIME_TEXT_BYTES];
+    struct apply_by by = admit_by(op, admit_now(now));
+    struct err e;
+
+    if (parse_config(text, ed, &config, st) < 0 || admit_envelope(op, config, st) < 0 ||
+        admit_fields(op, config, st) < 0)
+        return -1;
+    old = object_ref(store_get(op->store, STORE_HEAD, &key));
+    if (!old && op->sub)
+        return status_not_found(st, op->kind, op->name);
+    if (old) {
+        if (admit_show(op, old, &shown, st) < 0)
+            return -1;
+        live = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
+    }
+    if (apply_config(&by, live, config, &causes, &root, &e) < 0)
+        return e.code == ERR_CONFLICT ? conflict(&causes, st) : refuse(op, st, &e);
+    op->is_tracked = true;
+    *ret_is_created = !old;
+    return old ? op_replace(op, ed, old, root, ret, st) : op_create(op, ed, root, ret, st);
 }
 
 int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct object **ret,
@@ -58,6 +117,8 @@ int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct o
     struct err e;
 
     *ret_is_created = false;
+    if (type == OP_PATCH_APPLY)
+        return apply(op, patch_text, ret, ret_is_created, st);
     if (parse(op, patch_text, ed, &patch, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0 ||
         admit_show(op, old, &shown, st) < 0)
         return -1;

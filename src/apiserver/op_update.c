@@ -120,8 +120,8 @@ int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct j
     keep_other_half(op, ed, &body, was);
     keep_meta(json_node_get(body, "metadata"), json_node_get(was, "metadata"), ed);
     (void)json_node_remove(json_node_get(was, "metadata"), "resourceVersion");
-    if (admit_defaults(op, body, st) < 0 || admit_rules(op, ed, body, was, st) < 0 ||
-        admit_freeze(op, old, body, &o, st) < 0)
+    if (admit_defaults(op, body, st) < 0 || admit_track(op, was, body, st) < 0 ||
+        admit_rules(op, ed, body, was, st) < 0 || admit_freeze(op, old, body, &o, st) < 0)
         return -1;
     if (object_is_same(old, o)) {
         *ret = object_ref(old);

@@ -196,6 +196,8 @@ static void answer_resource(struct call *c)
         (void)status_method(&c->status, c->op.kind, request_verb_name(c->req.verb));
     if (!row || c->status.code || read_form(c) < 0 || prepare(c) < 0)
         call_refuse(c);
+    else if (c->op.sub && c->op.sub->sub != KIND_SUB_STATUS)
+        sub_answer(c);
     else
         row->answer(c);
 }

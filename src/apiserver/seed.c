@@ -36,8 +36,6 @@ int seed(struct apiserver *s, struct err *e)
         (void)snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"%s\"}}", *name);
         if (put(s, "", "namespaces", "", text, e) < 0)
             return -1;
-        if (put(s, "", "serviceaccounts", *name, "{\"metadata\":{\"name\":\"default\"}}", e) < 0)
-            return -1;
     }
     return 0;
 }

@@ -11,7 +11,7 @@
 #include <openssl/types.h>
 
 #define TOKEN_MAX_BYTES     (16 * 1024) /* longer is none of ours */
-#define TOKEN_ISSUER        "https://kubernetes.default.svc.cluster.local"
+#define TOKEN_ISSUER        "https://kubernetes.default.svc"
 #define TOKEN_AUDIENCES_MAX 8
 
 struct token_claims {
