@@ -3,8 +3,8 @@
 #include "kube/check.h"
 #include "kube/convert.h"
 #include "kube/default.h"
-#include "kube/names.h"
 #include "kube/time.h"
+#include "kube/validate.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -184,25 +184,22 @@ int admit_namespace(struct op *op, const char *namespace, struct status *st)
     return 0;
 }
 
-int admit_rules(struct op *op, struct json_edit *ed, struct json_node *body, struct json_node *old,
-                struct status *st)
+int admit_rules(struct op *op, struct json_node *body, const struct object *old,
+                struct object **ret, struct status *st)
 {
-    struct json_node *meta = json_node_get(body, "metadata");
-    struct span name = json_node_str(json_node_get(meta, "name"));
-    struct names_faults faults;
+    OWN(object_done) struct object *o = NULL;
+    struct validation v = {
+        .kind = op->kind, .version = op->version, .old = old, .sub = op->sub ? op->sub->name : NULL
+    };
+    struct err e;
 
-    (void)ed, (void)old;
-    if (!name.n) {
-        causes_add(&st->causes, CAUSE_REQUIRED, AT(AT(NULL, "metadata"), "name"), NULL,
-                   "name or generateName is required");
-        return status_invalid(st, op->kind, "");
-    }
-    if (!names_check(NAMES_DNS_SUBDOMAIN, name, &faults) && !(op->kind->traits & KIND_PATH_NAME)) {
-        for (unsigned i = 0; i < faults.n; i++)
-            causes_add_text(&st->causes, CAUSE_INVALID, AT(AT(NULL, "metadata"), "name"), name,
-                            "%s", faults.text[i]);
-        return status_invalid(st, op->kind, json_node_cstr(json_node_get(meta, "name")));
-    }
+    if (object_freeze(op->kind, old, body, &o, &e) < 0)
+        return status_of_err(st, &e);
+    v.object = o;
+    validate_object(&v, &st->causes);
+    if (st->causes.n)
+        return status_invalid(st, op->kind, object_name(o));
+    *ret = take_ptr(&o);
     return 0;
 }
 
@@ -246,20 +243,25 @@ int admit_show(struct op *op, struct object *stored, struct object **ret, struct
                            object_name(stored), e.msg);
 }
 
-int admit_freeze(struct op *op, const struct object *base, struct json_node *body,
-                 struct object **ret, struct status *st)
+int admit_store(struct op *op, struct object *o, const struct object *base, struct object **ret,
+                struct status *st)
 {
     const struct kind *stored = op_storage(op->kind);
-    OWN(object_done) struct object *o = NULL;
+    OWN(json_edit_done) struct json_edit *ed = NULL;
+    struct json_node *root;
     struct err e;
 
-    if (stored == op->kind) {
-        if (convert_tree(stored, op->version->name, stored->versions[0].name, body, &e) < 0)
-            return status_internal(st, "conversion of %s failed: %s", op->kind->name, e.msg);
-        return object_freeze(stored, base, body, ret, &e) < 0 ? status_of_err(st, &e) : 0;
+    if (stored != op->kind)
+        return convert_object(o, stored, stored->versions[0].name, ret, &e) < 0
+                   ? status_of_err(st, &e)
+                   : 0;
+    if (op->version == &stored->versions[0]) {
+        *ret = object_ref(o);
+        return 0;
     }
-    if (object_freeze(op->kind, NULL, body, &o, &e) < 0 ||
-        convert_object(o, stored, stored->versions[0].name, ret, &e) < 0)
-        return status_of_err(st, &e);
-    return 0;
+    ed = json_edit_new(0);
+    root = object_thaw(o, kind_api_version(op->kind, op->version), ed);
+    if (convert_tree(stored, op->version->name, stored->versions[0].name, root, &e) < 0)
+        return status_internal(st, "conversion of %s failed: %s", op->kind->name, e.msg);
+    return object_freeze(stored, base, root, ret, &e) < 0 ? status_of_err(st, &e) : 0;
 }

@@ -19,15 +19,16 @@ int admit_fields(struct op *op, struct json_node *body, struct status *st);
 int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st);
 /* The namespace is there and not on its way out. */
 int admit_namespace(struct op *op, const char *namespace, struct status *st);
-/* Rules of the kind; old is what is there, or NULL. In the path's version. */
-int admit_rules(struct op *op, struct json_edit *ed, struct json_node *body, struct json_node *old,
-                struct status *st);
+/* The body as an object in the path's version, judged by the rules of the kind. old: what is there, in the same version,
+ * or NULL; what did not change is shared with it. */
+int admit_rules(struct op *op, struct json_node *body, const struct object *old,
+                struct object **ret, struct status *st);
 
 /* The stored object as the path's version shows it. */
 int admit_show(struct op *op, struct object *stored, struct object **ret, struct status *st);
-/* What is to be stored, from a body in the path's version. base, the stored one before it or NULL, shares what is the same. */
-int admit_freeze(struct op *op, const struct object *base, struct json_node *body,
-                 struct object **ret, struct status *st);
+/* What is to be stored of an object in the path's version. base: the stored one before it, or NULL. */
+int admit_store(struct op *op, struct object *o, const struct object *base, struct object **ret,
+                struct status *st);
 /* Writes the managedFields of body: who changed what since `old`, or NULL. */
 int admit_track(struct op *op, struct json_node *old, struct json_node *body, struct status *st);
 /* For apply.h: who writes. now lives as long as the result is used. */

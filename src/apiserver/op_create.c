@@ -43,10 +43,14 @@ static void stamp(struct json_edit *ed, const struct kind *kind, struct json_nod
 static int create_once(struct op *op, struct json_edit *ed, struct json_node *body,
                        struct object **ret, struct status *st)
 {
-    OWN(object_done) struct object *o = NULL;
+    OWN(object_done) struct object *mine = NULL, *o = NULL;
 
+    if (admit_new(op, ed, body, st) < 0 || admit_track(op, NULL, body, st) < 0)
+        return -1;
+    if (kind_is_namespaced(op->kind) && admit_namespace(op, op->namespace, st) < 0)
+        return -1;
     stamp(ed, op->kind, body);
-    if (admit_freeze(op, NULL, body, &o, st) < 0)
+    if (admit_rules(op, body, NULL, &mine, st) < 0 || admit_store(op, mine, NULL, &o, st) < 0)
         return -1;
     return op_commit(op, STORE_CREATE, o, false, ret, st);
 }
@@ -62,20 +66,11 @@ int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struc
         return -1;
     meta = json_node_get(body, "metadata");
     is_made_up = json_node_str(json_node_get(meta, "name")).n == 0;
-    for (;;) {
-        if (admit_new(op, ed, body, st) < 0)
-            return -1;
-        if (admit_track(op, NULL, body, st) < 0)
-            return -1;
-        if (kind_is_namespaced(op->kind) && admit_namespace(op, op->namespace, st) < 0)
-            return -1;
-        if (admit_rules(op, ed, body, NULL, st) < 0)
-            return -1;
-        if (create_once(op, ed, body, ret, st) == 0)
-            return 0;
+    while (create_once(op, ed, body, ret, st) < 0) {
         if (!is_made_up || st->code != 409 || ++tries == NAME_TRIES_MAX)
             return -1;
         status_clear(st);
         (void)json_node_remove(meta, "name");
     }
+    return 0;
 }

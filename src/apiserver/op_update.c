@@ -110,7 +110,7 @@ static int count_generation(struct op *op, const struct object *old, struct obje
 int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct json_node *body,
                struct object **ret, struct status *st)
 {
-    OWN(object_done) struct object *o = NULL, *shown = NULL;
+    OWN(object_done) struct object *o = NULL, *shown = NULL, *mine = NULL;
     struct json_node *was;
 
     if (check_picture(op, old, json_node_get(body, "metadata"), st) < 0 ||
@@ -121,7 +121,7 @@ int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct j
     keep_meta(json_node_get(body, "metadata"), json_node_get(was, "metadata"), ed);
     (void)json_node_remove(json_node_get(was, "metadata"), "resourceVersion");
     if (admit_defaults(op, body, st) < 0 || admit_track(op, was, body, st) < 0 ||
-        admit_rules(op, ed, body, was, st) < 0 || admit_freeze(op, old, body, &o, st) < 0)
+        admit_rules(op, body, shown, &mine, st) < 0 || admit_store(op, mine, old, &o, st) < 0)
         return -1;
     if (object_is_same(old, o)) {
         *ret = object_ref(old);
