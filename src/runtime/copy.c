@@ -6,8 +6,12 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #define PIECE_MAX_BYTES (4 * ARCHIVE_PIECE_BYTES)
+#define PIPE_BYTES                                                                                 \
+    (1                                                                                             \
+     << 20) /* between PID 1 and us: on a busy machine each time it is full costs a turn of both */
 
 static int fail(const struct err *e, int code)
 {
@@ -32,6 +36,7 @@ static int pack(const char *path, struct err *e)
 
     if (pack_open(path, &p, e) < 0)
         return -1;
+    (void)fcntl(STDOUT_FILENO, F_SETPIPE_SZ, PIPE_BYTES); /* if it is one, and may be so large */
     while (more > 0) {
         buf_clear(&piece);
         more = pack_read(p, &piece, e);
@@ -46,9 +51,10 @@ static int pack(const char *path, struct err *e)
 
 static int feed_stdin(struct unpack *u, struct err *e)
 {
-    uint8_t piece[ARCHIVE_PIECE_BYTES];
+    uint8_t piece[PIECE_MAX_BYTES];
     ssize_t n;
 
+    (void)fcntl(STDIN_FILENO, F_SETPIPE_SZ, PIPE_BYTES);
     for (;;) {
         n = read(STDIN_FILENO, piece, sizeof piece);
         if (n == 0)

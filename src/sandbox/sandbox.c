@@ -206,10 +206,10 @@ static void on_written(void *ctx, const struct err *e)
 static void write_next(struct sandbox_exec *x)
 {
     static const struct rpc_events events = { .on_done = on_written };
-    OWN(buf_done) struct buf framed = BUF_INIT(SANDBOX_CHUNK_BYTES + 256);
+    OWN(buf_done) struct buf framed = BUF_INIT(SANDBOX_INPUT_BYTES + 256);
     Process__V1__WriteStdinRequest m;
     Google__Protobuf__Empty eof = GOOGLE__PROTOBUF__EMPTY__INIT;
-    size_t n = MIN(x->stdin_queue.n, (size_t)SANDBOX_CHUNK_BYTES);
+    size_t n = MIN(x->stdin_queue.n, (size_t)SANDBOX_INPUT_BYTES);
     struct err e;
 
     if (!x->id || x->write || x->is_over || x->is_stdin_over || (!n && !x->is_stdin_ending))
