@@ -44,7 +44,7 @@ static int start_keeper(void)
         return -1;
     keeper = fork();
     if (keeper == 0) {
-        int program_fd = fd_open_program(&e);
+        int program_fd = fd_open_program("silica-runtime", &e);
         OWN(buf_done) struct buf program = BUF_INIT(64 << 20);
 
         (void)lseek(runtime_fd, 0, SEEK_SET);
