@@ -28,13 +28,14 @@ type pkg struct {
 	docs    map[string]string
 	imports map[string]map[string]string // type -> alias -> path
 	consts  map[string][]string          // named type -> values
+	values  map[string]string            // constant -> its text
 }
 
 var packages = map[string]*pkg{}
 var byPath = map[string]string{} // tail of an import path -> package name
 
 func load(name, dir string) {
-	p := &pkg{name, map[string]*ast.TypeSpec{}, map[string]string{}, map[string]map[string]string{}, map[string][]string{}}
+	p := &pkg{name, map[string]*ast.TypeSpec{}, map[string]string{}, map[string]map[string]string{}, map[string][]string{}, map[string]string{}}
 	packages[name] = p
 	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, path := range files {
@@ -67,10 +68,11 @@ func load(name, dir string) {
 					p.imports[spec.Name.Name] = aliases
 				case *ast.ValueSpec:
 					if id, ok := spec.Type.(*ast.Ident); ok && gen.Tok == token.CONST {
-						for _, v := range spec.Values {
+						for i, v := range spec.Values {
 							if lit, ok := v.(*ast.BasicLit); ok {
 								text, _ := strconv.Unquote(lit.Value)
 								p.consts[id.Name] = append(p.consts[id.Name], text)
+								p.values[spec.Names[i].Name] = text
 							}
 						}
 					}
@@ -297,7 +299,7 @@ func visit(full string, out map[string][]string, order *[]string) {
 		row := fmt.Sprintf("\t%s %s %s%s", json, pb, u.prefix, short)
 		isOptional := len(marker(doc, "optional")) > 0
 		isRequired := len(marker(doc, "required")) > 0 || len(marker(doc, "kubebuilder:validation:Required")) > 0
-		if isRequired || (!isOmit && !isOmitZero && !isOptional) {
+		if !isOptional && (isRequired || (!isOmit && !isOmitZero)) {
 			row += " required"
 		}
 		// What Go writes even when it is empty.
@@ -335,7 +337,7 @@ func visit(full string, out map[string][]string, order *[]string) {
 			if s := marker(doc, m); len(s) > 0 {
 				v := s[0]
 				if strings.HasPrefix(v, "ref(") {
-					continue
+					v = strconv.Quote(p.values[strings.TrimSuffix(v[4:], ")")])
 				}
 				if m == "kubebuilder:default" && !strings.HasPrefix(v, "{") && !strings.HasPrefix(v, "\"") && (u.base == "string" || u.base == "duration") {
 					v = strconv.Quote(v)

@@ -78,7 +78,7 @@ enum kind_traits {
     KIND_NAMESPACED = 1,
     KIND_CUSTOM =
         2, /* a CustomResourceDefinition's: merge patch instead of strategic, rules of the schema */
-    KIND_REVIEW = 4,     /* only created, answered, and never kept */
+    KIND_REVIEW = 4,     /* only created, answered, and never kept; Binding too */
     KIND_GENERATION = 8, /* metadata.generation counts changes of the spec */
     KIND_DNS_LABEL = 16, /* the name is one DNS label */
     KIND_DNS_1035 = 32,  /* the name is a DNS label that starts with a letter (Service) */

@@ -106,6 +106,8 @@ static const struct kind rows[] = {
       KIND_ALL_VERBS, ONE({ .name = "v1", .type = &schema_core_v1_Service, .subs = ROWS(status_only) }) },
     { "", "ServiceAccount", "ServiceAccountList", "serviceaccounts", "serviceaccount", NAMES("sa"), NAMES(), LEGACY,
       KIND_ALL_VERBS, ONE({ .name = "v1", .type = &schema_core_v1_ServiceAccount, .subs = ROWS(service_account_subs) }) },
+    { "", "Binding", "", "bindings", "binding", NAMES(), NAMES(), REVIEW | KIND_NAMESPACED, KIND_CREATE,
+      ONE({ .name = "v1", .type = &schema_core_v1_Binding }) },
 
     { "apps", "Deployment", "DeploymentList", "deployments", "deployment", NAMES("deploy"), NAMES("all"), SPECED,
       KIND_ALL_VERBS, ONE({ .name = "v1", .type = &schema_apps_v1_Deployment, .subs = ROWS(status_and_scale),
