@@ -1,6 +1,7 @@
 #include "ev/child.h"
 
 #include "ev/io.h"
+#include "ev/limits.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,6 +33,7 @@ struct ev_children {
     size_t early_n, early_cap;
     struct ev_child *ended; /* found by watch: to be told in a later turn */
     struct ev_task tell;
+    struct ev_task again; /* there may be more to reap, of which no signal will tell */
     uint64_t orphans;
 };
 
@@ -57,14 +59,20 @@ static void keep_early(struct ev_children *kids, pid_t pid, int wait_status)
     kids->early[kids->early_n++] = (struct early){ pid, wait_status, kids->epoch };
 }
 
-static void reap(struct ev_children *kids)
+static void reap(void *ctx)
 {
+    struct ev_children *kids = ctx;
     int wait_status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
-        struct ev_child **at = slot_of(kids, pid), *c = *at;
+    for (int i = 0; i < EV_REAPS_PER_TURN; i++) {
+        struct ev_child **at, *c;
 
+        pid = waitpid(-1, &wait_status, WNOHANG);
+        if (pid <= 0)
+            return;
+        at = slot_of(kids, pid);
+        c = *at;
         if (c) {
             *at = c->next;
             c->wait_status = wait_status;
@@ -75,6 +83,8 @@ static void reap(struct ev_children *kids)
             kids->orphans++;
         }
     }
+    if (!kids->again.is_queued)
+        ev_post(kids->loop, &kids->again, reap, kids);
 }
 
 static void on_signals(void *ctx, unsigned ready)
@@ -147,10 +157,11 @@ void ev_children_close(struct ev_children *kids)
     if (!kids)
         return;
     ev_post_cancel(&kids->tell);
+    ev_post_cancel(&kids->again);
     ev_io_close(&kids->io);
     own_fd_close(&kids->signal_fd);
     free(kids->early);
-    if (kids->tell.is_queued)
+    if (kids->tell.is_queued || kids->again.is_queued)
         ev_free_later(kids->loop, kids, free); /* the cancelled task is still in the loop's list */
     else
         free(kids);

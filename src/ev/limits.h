@@ -13,4 +13,8 @@
 /* A thread without work ends: an idle server is one thread */
 #define EV_WORKER_IDLE_MS 2000
 
+/* Then the sockets have their turn: whoever hears of an end may answer a client and start the next child, which may
+ * end before the round is over */
+#define EV_REAPS_PER_TURN 4
+
 #endif

@@ -308,6 +308,45 @@ static void test_children_are_told_apart_from_orphans(void **state)
     ev_loop_free(loop);
 }
 
+static void count(void *ctx)
+{
+    (*(int *)ctx)++;
+}
+
+static void test_many_ends_leave_room_for_others(void **state)
+{
+    enum { COUNT = 3 * EV_REAPS_PER_TURN };
+    struct ev_loop *loop = make_loop();
+    struct ev_children *kids = NULL;
+    struct ev_child child[COUNT] = { 0 };
+    int told = 0, before, turns = 0;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(ev_children_open(loop, NULL, NULL, NULL, &kids, &e), 0);
+    EACH(c, child) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            _exit(0);
+        ev_child_watch(kids, c, pid, count, &told);
+    }
+    (void)usleep(50000); /* most have ended, and one signal tells of all */
+    for (; told < COUNT && turns < 1000; turns++) {
+        before = told;
+        ev_loop_turn(loop);
+        /* one round from the signal and one from the round before it */
+        assert_true(told - before <= 2 * EV_REAPS_PER_TURN);
+        (void)usleep(told == before ? 5000 : 0);
+    }
+    assert_int_equal(told, COUNT);
+    assert_true(turns >= 2);
+    EACH(c, child)
+        assert_int_equal(c->wait_status, 0);
+    ev_children_close(kids);
+    ev_loop_free(loop);
+}
+
 static void test_an_old_status_meets_no_new_child(void **state)
 {
     struct ev_loop *loop = make_loop();
@@ -351,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_a_closing_pool_completes_what_it_cancels),
         cmocka_unit_test(test_io_reports_what_is_readable),
         cmocka_unit_test(test_children_are_told_apart_from_orphans),
+        cmocka_unit_test(test_many_ends_leave_room_for_others),
         cmocka_unit_test(test_an_old_status_meets_no_new_child),
     };
 
