@@ -278,16 +278,27 @@ struct span http_head_get(const struct http_head *h, const char *name)
     return http_head_next(h, name, &iter);
 }
 
-bool http_head_has_token(const struct http_head *h, const char *name, const char *token)
+static bool has_piece(const struct http_head *h, const char *name, const char *want,
+                      bool (*is)(struct span a, const char *s))
 {
     struct span list, piece;
     size_t iter = 0;
 
     for (list = http_head_next(h, name, &iter); list.p; list = http_head_next(h, name, &iter))
         while (span_cut(&list, ',', &piece))
-            if (span_is_nocase(span_trim(piece), token))
+            if (is(span_trim(piece), want))
                 return true;
     return false;
+}
+
+bool http_head_has_token(const struct http_head *h, const char *name, const char *token)
+{
+    return has_piece(h, name, token, span_is_nocase);
+}
+
+bool http_head_has_item(const struct http_head *h, const char *name, const char *item)
+{
+    return has_piece(h, name, item, span_is);
 }
 
 /* clang-format off */

@@ -83,6 +83,8 @@ struct span http_head_get(const struct http_head *h, const char *name);
 struct span http_head_next(const struct http_head *h, const char *name, size_t *iter);
 /* Is the token an element of the field's comma list? All occurrences, letters in any case. */
 bool http_head_has_token(const struct http_head *h, const char *name, const char *token);
+/* The same for names whose letters count (subprotocols). */
+bool http_head_has_item(const struct http_head *h, const char *name, const char *item);
 
 /* The target without scheme and authority: what a server routes by and a proxy sends on. "/" for an
  * absolute target that ends with its authority; "*" stays, CONNECT's target too. */

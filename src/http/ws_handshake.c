@@ -32,30 +32,6 @@ int ws_request_judge(const struct http_head *req, struct err *e)
     return 0;
 }
 
-const char *ws_protocol_pick(const struct http_head *req, const char *const *ours)
-{
-    for (; *ours; ours++) {
-        size_t iter = 0;
-
-        for (;;) { /* names of protocols are compared as they are, letters too: no has_token */
-            struct span list = http_head_next(req, "sec-websocket-protocol", &iter), one;
-
-            if (!list.p)
-                break;
-            while (span_cut(&list, ',', &one)) {
-                if (span_is(span_trim(one), *ours))
-                    return *ours;
-            }
-        }
-    }
-    return NULL;
-}
-
-bool ws_protocol_is_offered(const struct http_head *req)
-{
-    return http_head_get(req, "sec-websocket-protocol").n > 0;
-}
-
 void ws_accept(struct span key, char ret[WS_ACCEPT_BYTES + 1])
 {
     OWN(buf_done)

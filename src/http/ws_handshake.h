@@ -15,9 +15,6 @@
 bool ws_request_is(const struct http_head *req);
 /* -1: ERR_INVALID (answer 400), ERR_UNSUPPORTED (426 with `sec-websocket-version: 13`). */
 int ws_request_judge(const struct http_head *req, struct err *e);
-/* The first of `ours` (NULL-terminated, in our order) that the client offers; NULL when it offers none of them. */
-const char *ws_protocol_pick(const struct http_head *req, const char *const *ours);
-bool ws_protocol_is_offered(const struct http_head *req);
 /* The value of sec-websocket-accept for this key; NUL-terminated. */
 void ws_accept(struct span key, char ret[WS_ACCEPT_BYTES + 1]);
 

@@ -75,24 +75,6 @@ static void test_accept(void **state)
     assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
-static void test_protocols(void **state)
-{
-    static const char *const ours[] = { "v5.x", "v4.x", NULL };
-    OWN(http_head_done) struct http_head head;
-
-    (void)state;
-    http_head_init(&head, 4096, 16);
-    assert_false(ws_protocol_is_offered(&head));
-    assert_null(ws_protocol_pick(&head, ours));
-    add(&head, "sec-websocket-protocol", "v1.x , V5.X");
-    assert_true(ws_protocol_is_offered(&head));
-    assert_null(ws_protocol_pick(&head, ours));
-    add(&head, "sec-websocket-protocol", "v9.x,v4.x");
-    assert_string_equal(ws_protocol_pick(&head, ours), "v4.x");
-    add(&head, "sec-websocket-protocol", "v5.x");
-    assert_string_equal(ws_protocol_pick(&head, ours), "v5.x"); /* our order decides */
-}
-
 static void test_both_sides_agree(void **state)
 {
     static const uint8_t nonce[WS_NONCE_BYTES] = "the sample nonc";
@@ -126,7 +108,6 @@ int main(void)
     const struct CMUnitTest all[] = {
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_accept),
-        cmocka_unit_test(test_protocols),
         cmocka_unit_test(test_both_sides_agree),
     };
 

@@ -31,6 +31,7 @@ struct chunk {
 };
 
 struct conn {
+    struct conn *next_orphan, **orphan_at; /* in the list of those that are nobody's; else NULL */
     struct ev_loop *loop;
     int fd;
     enum conn_state state;
@@ -60,6 +61,9 @@ static void pumped(struct conn *c);
 static void settle(struct conn *c);
 static bool read_some(struct conn *c);
 static void go_on_reading(void *ctx);
+
+/* Of this thread's loops. They close by themselves, but a loop may end before that. */
+static _Thread_local struct conn *orphans;
 
 static void chunk_free(struct chunk *ch)
 {
@@ -110,12 +114,23 @@ static void set_failure(struct conn *c, const struct err *e)
     *c->failure = *e;
 }
 
+static void leave_orphans(struct conn *c)
+{
+    if (!c->orphan_at)
+        return;
+    *c->orphan_at = c->next_orphan;
+    if (c->next_orphan)
+        c->next_orphan->orphan_at = c->orphan_at;
+    c->orphan_at = NULL;
+}
+
 /* Freed only when no worker holds its descriptor. */
 static void tell_closed(void *ctx)
 {
     struct conn *c = ctx;
 
     c->events->on_close(c->ctx, c->failure);
+    leave_orphans(c); /* the owner may just have let it go */
     ev_free_later(c->loop, c, conn_free);
 }
 
@@ -666,6 +681,22 @@ void conn_set_events(struct conn *c, const struct conn_events *events, void *ctx
 
     c->events = events ? events : &nobody;
     c->ctx = ctx;
+    leave_orphans(c);
+    if (events)
+        return;
+    c->orphan_at = &orphans;
+    c->next_orphan = orphans;
+    if (orphans)
+        orphans->orphan_at = &c->next_orphan;
+    orphans = c;
+}
+
+void conn_close_orphans(struct ev_loop *loop)
+{
+    for (struct conn *c = orphans; c; c = c->next_orphan) {
+        if (c->loop == loop)
+            conn_close(c);
+    }
 }
 
 struct conn_filter *conn_get_filter(const struct conn *c)

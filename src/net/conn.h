@@ -90,8 +90,11 @@ void conn_finish(struct conn *c);
 void conn_close(struct conn *c);
 
 /* Events go to somebody else from now on: a connection changes hands when its protocol does (Upgrade).
- * NULL: to nobody, between two owners, or because it is being closed. */
+ * NULL: to nobody, between two owners, or because it sends its last bytes and closes by itself. */
 void conn_set_events(struct conn *c, const struct conn_events *events, void *ctx);
+
+/* Closes those that are nobody's at once, in the next turn: before the loop is freed. */
+void conn_close_orphans(struct ev_loop *loop);
 
 int conn_fd(const struct conn *c);
 struct ev_loop *conn_loop(const struct conn *c);

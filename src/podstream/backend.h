@@ -1,0 +1,60 @@
+/* backend: what a pod can do for a stream: run a command, give its main process, take a connection to a port.
+ *
+ * Owns:     the backend owns processes and dials; this room owns the connections and what travels on them.
+ * Used by:  podstream; implemented by local_exec (tests) and by the node.
+ * Threads:  the loop's.
+ * Events:   never inside a verb. Of a process: output, drains, then on_exit exactly once and last, unless `leave` was
+ *           called: then nothing more comes.
+ */
+#ifndef SILICA_PODSTREAM_BACKEND_H
+#define SILICA_PODSTREAM_BACKEND_H
+
+#include "podstream/request.h"
+
+struct pod_process;
+struct pod_dial;
+
+enum pod_output { POD_STDOUT, POD_STDERR };
+
+struct pod_process_events {
+    /* A piece of output, borrowed for the call. On a terminal all of it is POD_STDOUT. */
+    void (*on_output)(void *ctx, enum pod_output which, struct span piece);
+    /* Input was full and can take more. */
+    void (*on_drain)(void *ctx);
+    /* The process has ended, and all of its own output was given; children that hold its pipes are not waited for.
+     * e NULL: with this code, 128 + N when signal N ended it. Else it could not be started (ERR_NOT_FOUND: no such
+     * program, ERR_DENIED: it may not be run) or the pod is gone. */
+    void (*on_exit)(void *ctx, int code, const struct err *e);
+};
+
+/* fd: connected, the callee's; or -1 and e. */
+typedef void (*pod_dial_fn)(void *ctx, int fd, const struct err *e);
+
+struct pod_backend {
+    const struct pod_backend_ops *ops;
+};
+struct pod_backend_ops {
+    /* May this request be served? -1: *e becomes the HTTP answer (ERR_NOT_FOUND: no such pod or container). */
+    int (*admit)(struct pod_backend *b, const struct pod_request *r, struct err *e);
+    /* Starts the command (POD_EXEC) or takes the streams of the main process (POD_ATTACH). The request is borrowed for
+     * the call. -1, and no event: as on_exit's e. */
+    int (*start)(struct pod_backend *b, const struct pod_request *r,
+                 const struct pod_process_events *events, void *ctx, struct pod_process **ret,
+                 struct err *e);
+    /* Input: queued. Stop at is_full until on_drain. Dropped when nobody reads it any more. */
+    void (*write)(struct pod_process *p, struct span bytes);
+    bool (*is_full)(const struct pod_process *p);
+    void (*close_stdin)(struct pod_process *p);
+    void (*resize)(struct pod_process *p, uint16_t cols, uint16_t rows);
+    /* Back-pressure on output. */
+    void (*pause)(struct pod_process *p, bool is_paused);
+    /* The client went. Closes the streams, which ends a program that writes; one that does not runs on. */
+    void (*leave)(struct pod_process *p);
+    /* A connection to a port of the pod; done runs once, in a later turn. ERR_UNAVAILABLE: nobody listens (now). */
+    struct pod_dial *(*dial)(struct pod_backend *b, const struct pod_request *r, uint16_t port,
+                             pod_dial_fn done, void *ctx);
+    /* done is not called any more. */
+    void (*dial_cancel)(struct pod_dial *d);
+};
+
+#endif

@@ -1,0 +1,43 @@
+/* request: what a client wants of a pod, read from the target of its HTTP request.
+ *
+ * Owns:     one block of decoded text, which the pointers point into.
+ * Used by:  serve; the backend. Does no I/O.
+ */
+#ifndef SILICA_PODSTREAM_REQUEST_H
+#define SILICA_PODSTREAM_REQUEST_H
+
+#include "base/buf.h"
+#include "podstream/limits.h"
+
+enum pod_verb { POD_EXEC, POD_ATTACH, POD_FORWARD };
+
+struct pod_request {
+    enum pod_verb verb;
+    const char *ns, *pod;
+    const char *container; /* "" when none is named */
+    char **argv;           /* POD_EXEC: NULL-terminated, at least the program */
+    size_t argc;
+    bool has_stdin, has_stdout, has_stderr;
+    bool has_tty; /* then there is no stderr */
+    uint16_t ports[POD_PORTS_MAX];
+    size_t port_count;
+    struct buf text; /* the block */
+};
+
+/* Is this one of ours: /api/v1/namespaces/NS/pods/POD/{exec,attach,portforward}? */
+bool pod_request_is(struct span path);
+/* Of such a path and its query. -1: ERR_INVALID, ERR_LIMIT. */
+int pod_request_parse(struct span path, struct span query, struct pod_request **ret, struct err *e);
+void pod_request_free(struct pod_request *r);
+
+/* A terminal's size as it comes on the resize channel: JSON objects, one behind the other, in any pieces. */
+struct pod_resize {
+    struct buf text; /* POD_RESIZE_MAX_BYTES */
+};
+void pod_resize_init(struct pod_resize *z);
+void pod_resize_done(struct pod_resize *z);
+/* True: a size was read; call again with the rest. What is not a size is dropped without a word, as servers do. */
+bool pod_resize_feed(struct pod_resize *z, struct span in, size_t *ret_used, uint16_t *ret_cols,
+                     uint16_t *ret_rows);
+
+#endif
