@@ -330,6 +330,14 @@ void apiserver_close(struct apiserver *s)
     store_close(s->store);
     tls_free(s->tls);
     pki_close(s->pki);
+    while (s->documents) {
+        struct api_document *d = s->documents;
+
+        s->documents = d->next;
+        buf_done(&d->bytes);
+        free(d->path);
+        free(d);
+    }
     for (size_t i = 0; i < s->token_count; i++) {
         free(s->tokens[i].token);
         free(s->tokens[i].user);

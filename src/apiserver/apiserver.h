@@ -30,6 +30,13 @@ struct apiserver_config {
 
 struct call;
 
+/* A document that depends on the tables alone: made when it is first asked for. */
+struct api_document {
+    struct api_document *next;
+    char *path;
+    struct buf bytes;
+};
+
 struct apiserver {
     struct ev_loop *loop;
     struct store *store;
@@ -48,6 +55,7 @@ struct apiserver {
     struct ev_timer renewal;
     uint64_t started_ms;
     struct collect *collect;
+    struct api_document *documents;
     struct snapshots snapshots;
     struct call *calls; /* under way */
 };

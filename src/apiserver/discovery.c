@@ -2,6 +2,7 @@
 #include "apiserver/call.h"
 
 #include "base/json.h"
+#include "kube/openapi.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -287,6 +288,56 @@ static bool wants_aggregated(const struct call *c)
            span_find_str(accept, SPAN("v=v2;")) != SIZE_MAX;
 }
 
+/* ---- OpenAPI ---- */
+
+static int write_document(struct span path, struct buf *out, struct err *e)
+{
+    static const struct openapi_info info = { "v1.36.3" };
+    struct span rest, group = SPAN_NONE, version = SPAN_NONE;
+    OWN_MEM char *group_text = NULL, *version_text = NULL;
+
+    if (span_is(path, "/openapi/v2"))
+        return openapi_v2(&info, out, e);
+    if (span_is(path, "/openapi/v3"))
+        return openapi_v3_index(&info, out, e);
+    if (span_starts(path, "/openapi/v3/api/")) {
+        version = span_skip(path, 16);
+    } else if (span_starts(path, "/openapi/v3/apis/")) {
+        rest = span_skip(path, 17);
+        if (span_cut(&rest, '/', &group))
+            version = rest;
+    }
+    if (!version.n)
+        return err_set(e, ERR_NOT_FOUND, "no such document");
+    group_text = span_dup(group);
+    version_text = span_dup(version);
+    return openapi_v3(&info, group_text, version_text, out, e);
+}
+
+static void answer_document(struct call *c, struct span path)
+{
+    struct api_document *d = c->s->documents;
+    OWN(buf_done) struct buf bytes = BUF_INIT(OPENAPI_MAX_BYTES);
+    struct err e;
+
+    while (d && !span_is(path, d->path))
+        d = d->next;
+    if (!d && write_document(path, &bytes, &e) < 0) {
+        (void)status_no_resource(&c->status);
+        call_refuse(c);
+        return;
+    }
+    if (!d) {
+        d = NEW(struct api_document);
+        d->path = span_dup(path);
+        d->bytes.max = OPENAPI_MAX_BYTES;
+        buf_move(&d->bytes, &bytes);
+        d->next = c->s->documents;
+        c->s->documents = d;
+    }
+    call_answer_bytes(c, 200, "application/json", buf_span(&d->bytes));
+}
+
 /* ---- paths ---- */
 
 static void write_version(struct json_out *o)
@@ -377,6 +428,10 @@ bool discovery_answer(struct call *c, struct span path)
     }
     if (path.n > 1 && path.p[path.n - 1] == '/')
         path.n--;
+    if (span_starts(path, "/openapi/")) {
+        answer_document(c, path);
+        return true;
+    }
     json_out_init(&o, &body, 0);
     if (span_is(path, "/version"))
         write_version(&o);
