@@ -152,8 +152,15 @@ int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struc
     struct json_node *meta = json_node_get(body, "metadata");
     struct span base = json_node_str(json_node_get(meta, "generateName"));
 
-    if (json_node_str(json_node_get(meta, "resourceVersion")).n)
-        return status_bad_request(st, "resourceVersion should not be set on objects to be created");
+    if (json_node_str(json_node_get(meta, "resourceVersion")).n) {
+        (void)status_internal(st, "%s", "");
+        buf_clear(&st->message);
+        st->reason = ""; /* the public server has none for this */
+        (void)buf_add(&st->message,
+                      SPAN("resourceVersion should not be set on objects to be created"),
+                      &(struct err){ 0 });
+        return -1;
+    }
     (void)json_node_remove(meta, "resourceVersion");
     EACH(name, given_by_us) {
         (void)json_node_remove(meta, *name);

@@ -211,11 +211,11 @@ static bool is_open_path(const struct user *u, const char *path)
 
 static int refuse(struct call *c, const struct authz_ask *a)
 {
+    const struct kind named = { .group = a->group,
+                                .plural = a->resource }; /* whether it is served or not */
     char where[400] = " at the cluster scope";
     char resource[160];
 
-    if (!user_is_in(&c->user, GROUP_AUTHENTICATED) && !a->path)
-        return status_unauthorized(&c->status);
     if (a->path)
         return status_forbidden(&c->status, NULL, "", "User \"%s\" cannot %s path \"%s\"",
                                 user_name(&c->user), a->verb, a->path);
@@ -223,7 +223,7 @@ static int refuse(struct call *c, const struct authz_ask *a)
         (void)snprintf(where, sizeof where, " in the namespace \"%s\"", a->namespace);
     (void)snprintf(resource, sizeof resource, "%s%s%s", a->resource, *a->subresource ? "/" : "",
                    a->subresource);
-    return status_forbidden(&c->status, kind_find(a->group, NULL, a->resource), a->name,
+    return status_forbidden(&c->status, &named, a->name,
                             "User \"%s\" cannot %s resource \"%s\" in API group \"%s\"%s",
                             user_name(&c->user), a->verb, resource, a->group, where);
 }
@@ -249,6 +249,8 @@ int authz_call(struct call *c)
         a.path = path;
         if (is_open_path(&c->user, path))
             return 0;
+    } else if (!*a.group && strcmp(a.resource, "namespaces") == 0 && *a.name) {
+        a.namespace = a.name; /* roles in a namespace speak of itself too */
     } else if (strcmp(a.subresource, "exec") == 0 || strcmp(a.subresource, "attach") == 0 ||
                strcmp(a.subresource, "portforward") == 0) {
         a.verb = "create"; /* by GET too: a WebSocket opens with one */

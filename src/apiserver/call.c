@@ -104,6 +104,11 @@ void call_refuse(struct call *c)
     call_answer_bytes(c, c->status.code, "application/json", buf_span(&body));
 }
 
+void call_no_page(struct call *c)
+{
+    call_answer_bytes(c, 404, "text/plain; charset=utf-8", SPAN("404 page not found\n"));
+}
+
 static void on_committed(void *ctx, const struct err *e)
 {
     struct call *c = ctx;

@@ -34,6 +34,7 @@ struct call {
     struct op op; /* kind, version, names */
     enum call_form form;
     enum table_include include;
+    bool is_no_page; /* the path is nobody's */
     struct selector *labels;
     struct field_selector *fields;
     struct store_wait wait;
@@ -58,6 +59,8 @@ bool call_query_bool(struct call *c, const char *name);
 /* The answers. Each ends the call. */
 void call_answer_bytes(struct call *c, int code, const char *type, struct span body);
 void call_refuse(struct call *c); /* with c->status */
+/* A path that is nobody's: plain text, as the public server's. */
+void call_no_page(struct call *c);
 /* Takes the reference. Waits for the commit of what the head holds, then sends it in the form that was asked for. */
 void call_answer_object(struct call *c, int code, struct object *o);
 /* c->status, after the commit of what the head holds: for refusals that were decided there, and deletes. */

@@ -78,7 +78,8 @@ static bool write_resources(struct json_out *o, const char *group, const char *v
     (void)snprintf(text, sizeof text, "%s%s%s", group, *group ? "/" : "", version);
     json_out_object_begin(o);
     json_out_key(o, "kind"), json_out_cstr(o, "APIResourceList");
-    json_out_key(o, "apiVersion"), json_out_cstr(o, "v1");
+    if (*group)
+        json_out_key(o, "apiVersion"), json_out_cstr(o, "v1");
     json_out_key(o, "groupVersion"), json_out_cstr(o, text);
     json_out_key(o, "resources"), json_out_array_begin(o);
     for (size_t i = 0; i < n; i++) {
@@ -345,6 +346,10 @@ static void write_version(struct json_out *o)
     json_out_object_begin(o);
     json_out_key(o, "major"), json_out_cstr(o, "1");
     json_out_key(o, "minor"), json_out_cstr(o, "36");
+    json_out_key(o, "emulationMajor"), json_out_cstr(o, "1");
+    json_out_key(o, "emulationMinor"), json_out_cstr(o, "36");
+    json_out_key(o, "minCompatibilityMajor"), json_out_cstr(o, "1");
+    json_out_key(o, "minCompatibilityMinor"), json_out_cstr(o, "35");
     json_out_key(o, "gitVersion"), json_out_cstr(o, "v1.36.3+silica-" SILICA_VERSION);
     json_out_key(o, "gitCommit"), json_out_cstr(o, "");
     json_out_key(o, "gitTreeState"), json_out_cstr(o, "clean");
@@ -361,8 +366,7 @@ static void answer_json(struct call *c, struct json_out *o, struct buf *body, bo
     bool is_aggregated = wants_aggregated(c);
 
     if (!is_found || json_out_end(o, &e) < 0) {
-        (void)status_no_resource(&c->status);
-        call_refuse(c);
+        call_no_page(c);
         return;
     }
     call_answer_bytes(c, 200,
@@ -403,15 +407,52 @@ static bool write_below(struct json_out *o, struct span path)
     return false;
 }
 
-static bool is_health(struct span path)
+/* "/readyz", and its one check by name. */
+static bool is_health(struct span path, bool *ret_is_known)
 {
     static const char *const paths[] = { "/healthz", "/livez", "/readyz" };
 
     EACH(p, paths) {
-        if (span_starts(path, *p) && (path.n == strlen(*p) || path.p[strlen(*p)] == '/'))
-            return true;
+        size_t n = strlen(*p);
+
+        if (!span_starts(path, *p) || (path.n > n && path.p[n] != '/'))
+            continue;
+        *ret_is_known = path.n == n || span_is(span_skip(path, n), "/ping");
+        return true;
     }
     return false;
+}
+
+/* Everything that can be asked for, for people who look around. */
+static void write_paths(struct json_out *o)
+{
+    static const char *const others[] = { "/healthz",    "/livez",  "/metrics", "/openapi/v2",
+                                          "/openapi/v3", "/readyz", "/version" };
+    size_t n;
+    const struct kind *kinds = kinds_all(&n);
+
+    json_out_object_begin(o);
+    json_out_key(o, "paths"), json_out_array_begin(o);
+    json_out_cstr(o, "/api"), json_out_cstr(o, "/api/v1"), json_out_cstr(o, "/apis");
+    for (size_t i = 0; i < n; i++) {
+        const char *versions[GROUP_VERSIONS_MAX];
+        size_t count = begins_group(kinds, i) ? versions_of(kinds[i].group, versions) : 0;
+        char text[400];
+
+        for (size_t v = 0; v < count; v++) {
+            if (v == 0) {
+                (void)snprintf(text, sizeof text, "/apis/%s", kinds[i].group);
+                json_out_cstr(o, text);
+            }
+            (void)snprintf(text, sizeof text, "/apis/%s/%s", kinds[i].group, versions[v]);
+            json_out_cstr(o, text);
+        }
+    }
+    EACH(p, others) {
+        json_out_cstr(o, *p);
+    }
+    json_out_array_end(o);
+    json_out_object_end(o);
 }
 
 bool discovery_answer(struct call *c, struct span path)
@@ -422,8 +463,11 @@ bool discovery_answer(struct call *c, struct span path)
 
     if (!http_method_is(c->x, "GET") && !http_method_is(c->x, "HEAD"))
         return false;
-    if (is_health(path)) {
-        call_answer_bytes(c, 200, "text/plain; charset=utf-8", SPAN("ok"));
+    if (is_health(path, &is_found)) {
+        if (is_found)
+            call_answer_bytes(c, 200, "text/plain; charset=utf-8", SPAN("ok"));
+        else
+            call_no_page(c);
         return true;
     }
     if (path.n > 1 && path.p[path.n - 1] == '/')
@@ -433,7 +477,9 @@ bool discovery_answer(struct call *c, struct span path)
         return true;
     }
     json_out_init(&o, &body, 0);
-    if (span_is(path, "/version"))
+    if (span_is(path, "/"))
+        write_paths(&o);
+    else if (span_is(path, "/version"))
         write_version(&o);
     else if (span_is(path, "/api"))
         wants_aggregated(c) ? write_aggregated(&o, true) : write_api_versions(&o, c->s->address);

@@ -15,20 +15,36 @@ static bool is_core(const struct op *op, const char *name)
     return !*op->kind->group && strcmp(op->kind->name, name) == 0;
 }
 
+/* Told of the kind, not of the resource. */
 static int check_preconditions(struct op *op, const struct op_delete *how, const struct object *o,
                                struct status *st)
 {
+    const struct kind named = { .group = op->kind->group, .plural = op->kind->name };
+
     if (how->uid && strcmp(how->uid, object_uid(o)) != 0)
         return status_conflict(
-            st, op->kind, op->name,
-            "Precondition failed: UID in precondition: %s, UID in object meta: %s", how->uid,
-            object_uid(o));
+            st, &named, op->name,
+            "the UID in the precondition (%s) does not match the UID in record (%s). The object "
+            "might have been deleted and then recreated",
+            how->uid, object_uid(o));
     if (how->has_version && how->version != object_version(o))
         return status_conflict(
-            st, op->kind, op->name,
-            "Precondition failed: ResourceVersion in precondition: %llu, ResourceVersion in object "
-            "meta: %llu",
+            st, &named, op->name,
+            "the ResourceVersion in the precondition (%llu) does not match the ResourceVersion in "
+            "record (%llu). The object might have been modified",
             (unsigned long long)how->version, (unsigned long long)object_version(o));
+    return 0;
+}
+
+/* Without these nothing else would be there. */
+static int check_namespace(struct op *op, struct status *st)
+{
+    static const char *const kept[] = { "default", "kube-system", "kube-public" };
+
+    EACH(name, kept) {
+        if (is_core(op, "Namespace") && strcmp(op->name, *name) == 0)
+            return status_forbidden(st, op->kind, op->name, "this namespace may not be deleted");
+    }
     return 0;
 }
 
@@ -92,21 +108,23 @@ static void apply_propagation(struct json_edit *ed, const struct op_delete *how,
 
 /* A deletion that began earlier can only be made shorter. */
 static void mark(struct json_edit *ed, struct json_node *meta, const struct object *o,
-                 int64_t grace)
+                 int64_t grace, bool is_namespace)
 {
     struct timespec when;
     char text[TIME_TEXT_BYTES];
     int64_t before = INT64_MAX;
 
     if (object_is_deleting(o)) {
-        (void)json_i64(object_at(o, "metadata.deletionGracePeriodSeconds"), &before);
+        if (!json_i64(object_at(o, "metadata.deletionGracePeriodSeconds"), &before))
+            before = 0;
         if (grace >= before)
             return;
     }
     (void)clock_gettime(CLOCK_REALTIME, &when);
     when.tv_sec += (time_t)grace;
     json_node_set(meta, "deletionTimestamp", json_edit_cstr(ed, time_rfc3339(text, when, false)));
-    json_node_set(meta, "deletionGracePeriodSeconds", json_edit_i64(ed, grace));
+    if (!is_namespace)
+        json_node_set(meta, "deletionGracePeriodSeconds", json_edit_i64(ed, grace));
 }
 
 static int freeze_marked(struct op *op, struct json_edit *ed, struct object *old,
@@ -118,7 +136,7 @@ static int freeze_marked(struct op *op, struct json_edit *ed, struct object *old
     struct err e;
 
     apply_propagation(ed, how, meta);
-    mark(ed, meta, old, grace_of(op, how, old));
+    mark(ed, meta, old, grace_of(op, how, old), is_core(op, "Namespace"));
     if (is_core(op, "Namespace")) {
         status = json_node_get(root, "status");
         if (!status)
@@ -136,13 +154,16 @@ int op_delete(struct op *op, const struct op_delete *how, struct object **ret, b
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
     OWN(object_done) struct object *old = NULL, *marked = NULL;
 
-    if (op_get(op, STORE_HEAD, &old, st) < 0 || check_preconditions(op, how, old, st) < 0)
+    if (check_namespace(op, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0 ||
+        check_preconditions(op, how, old, st) < 0)
         return -1;
     if (freeze_marked(op, ed, old, how, &marked, st) < 0)
         return -1;
     *ret_is_gone = op_may_go(marked);
-    if (*ret_is_gone) /* its last state is the one before: nobody has seen the mark */
-        return op_commit(op, STORE_DELETE, object_is_deleting(old) ? marked : old, true, ret, st);
+    if (*ret_is_gone) /* nobody has seen the mark, but a Pod is always shown with it */
+        return op_commit(op, STORE_DELETE,
+                         object_is_deleting(old) || is_core(op, "Pod") ? marked : old, true, ret,
+                         st);
     if (object_is_same(old, marked)) {
         *ret = object_ref(old);
         return 0;

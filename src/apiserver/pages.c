@@ -30,7 +30,8 @@ void pages_init(struct pages *p, const struct call *c, struct shelf *shelf, uint
     }
     if (after)
         from = *after;
-    p->left = shelf_rank(shelf, &end) - shelf_rank(shelf, &from);
+    p->left =
+        shelf_rank(shelf, &end) - shelf_rank(shelf, &from) - (after && shelf_get(shelf, after));
     shelf_walk_init(&p->walk, shelf, &from, after != NULL);
 }
 

@@ -17,14 +17,14 @@ static int fail(struct call *c, const struct err *e)
 }
 
 /* In the version of the path; the bytes of what that shares with the stored one are copied as they are. */
-static int write_object(struct call *c, struct object *o, struct buf *out)
+static int write_object(struct call *c, struct object *o, bool is_typed, struct buf *out)
 {
     OWN(object_done) struct object *shown = NULL;
     struct err e;
 
     if (admit_show(&c->op, o, &shown, &c->status) < 0)
         return -1;
-    return object_write(shown, api_version(c), out, &e) < 0 ? fail(c, &e) : 0;
+    return object_write(shown, is_typed ? api_version(c) : NULL, out, &e) < 0 ? fail(c, &e) : 0;
 }
 
 static int write_partial(struct call *c, struct object *o, struct buf *out)
@@ -60,17 +60,23 @@ static int write_row(struct call *c, struct object *o, struct buf *out)
     return json_out_end(&row, &e) < 0 ? fail(c, &e) : 0;
 }
 
-int render_item(struct call *c, struct object *o, struct buf *out)
+static int write_one(struct call *c, struct object *o, bool is_typed, struct buf *out)
 {
     switch (c->form) {
     case FORM_OBJECT:
-        return write_object(c, o, out);
+        return write_object(c, o, is_typed, out);
     case FORM_TABLE:
         return write_row(c, o, out);
     case FORM_PARTIAL:
         break;
     }
     return write_partial(c, o, out);
+}
+
+/* What core kinds are in a list, the list says. */
+int render_item(struct call *c, struct object *o, struct buf *out)
+{
+    return write_one(c, o, c->op.kind->traits & KIND_CUSTOM, out);
 }
 
 /* A whole answer: of a table, one with one row. */
@@ -81,7 +87,7 @@ int render_object(struct call *c, struct object *o, struct buf *out)
     struct err e;
 
     if (c->form != FORM_TABLE)
-        return render_item(c, o, out);
+        return write_one(c, o, true, out);
     if (admit_show(&c->op, o, &seen, &c->status) < 0)
         return -1;
     return table_write_one(&view, seen, out, &e) < 0 ? fail(c, &e) : 0;
@@ -112,8 +118,8 @@ int render_list_begin(struct call *c, uint64_t version, const char *next, uint64
     json_out_key(&o, "apiVersion"), json_out_cstr(&o, group_version);
     json_out_key(&o, "metadata"), json_out_object_begin(&o);
     json_out_key(&o, "resourceVersion"), json_out_cstr(&o, text);
-    if (next)
-        json_out_key(&o, "continue"), json_out_cstr(&o, next);
+    if (next || (c->op.kind->traits & KIND_CUSTOM && c->form == FORM_OBJECT))
+        json_out_key(&o, "continue"), json_out_cstr(&o, next ? next : "");
     if (next && remaining)
         json_out_key(&o, "remainingItemCount"), json_out_u64(&o, remaining);
     json_out_object_end(&o);

@@ -136,6 +136,18 @@ static const struct row {
     { VERB_DELETE_COLLECTION, KIND_DELETE_COLLECTION, write_delete_collection },
 };
 
+/* Is anything of that group served? version NULL: in any version. */
+static bool is_group(const char *group, const char *version)
+{
+    size_t n;
+    const struct kind *kinds = kinds_all(&n);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(kinds[i].group, group) == 0 && (!version || kind_version(&kinds[i], version)))
+            return true;
+    return false;
+}
+
 static int find_kind(struct call *c)
 {
     struct op *op = &c->op;
@@ -144,14 +156,20 @@ static int find_kind(struct call *c)
     op->namespace = c->req.namespace;
     op->name = c->req.name;
     op->kind = kind_find(c->req.group, c->req.version, c->req.resource);
-    if (!op->kind)
+    if (!op->kind) {
+        c->is_no_page =
+            !is_group(c->req.group, strstr(c->req.group, "x-k8s.io") ? c->req.version : NULL);
         return status_no_resource(&c->status);
+    }
     op->version = kind_version(op->kind, c->req.version);
     if (!kind_is_namespaced(op->kind)) {
         if (*op->namespace)
             return status_no_resource(&c->status);
-    } else if (!*op->namespace && (*op->name || c->req.verb == VERB_CREATE)) {
+    } else if (!*op->namespace && *op->name) {
         return status_no_resource(&c->status);
+    } else if (!*op->namespace && c->req.verb != VERB_LIST && c->req.verb != VERB_WATCH) {
+        c->is_no_page = op->kind->traits & KIND_CUSTOM;
+        return status_method(&c->status, NULL, "");
     }
     if (c->req.subresource[0]) {
         op->sub = kind_subresource(op->version, c->req.subresource);
@@ -188,12 +206,15 @@ static void answer_resource(struct call *c)
     const struct row *row;
 
     if (find_kind(c) < 0) {
-        call_refuse(c);
+        if (c->is_no_page)
+            call_no_page(c);
+        else
+            call_refuse(c);
         return;
     }
     row = find_verb(c);
     if (!row || (c->req.verb == VERB_CREATE && *c->op.name && !c->op.sub))
-        (void)status_method(&c->status, c->op.kind, request_verb_name(c->req.verb));
+        (void)status_method(&c->status, NULL, "");
     if (!row || c->status.code || read_form(c) < 0 || prepare(c) < 0)
         call_refuse(c);
     else if (c->op.sub && c->op.sub->sub != KIND_SUB_STATUS)
@@ -240,12 +261,10 @@ void route_request(void *ctx, struct http_exchange *x)
         log_info("api.unauthorized", KV("id", http_id(x)), KV("why", why));
         (void)status_unauthorized(&c->status);
     } else if (authz_call(c) == 0) {
-        if (c->req.verb != VERB_NONE)
+        if (c->req.verb != VERB_NONE || c->req.has_bad_method)
             answer_resource(c);
-        else if (!discovery_answer(c, path)) {
-            (void)status_no_resource(&c->status);
-            call_refuse(c);
-        }
+        else if (!discovery_answer(c, path))
+            call_no_page(c);
         return;
     }
     call_refuse(c);

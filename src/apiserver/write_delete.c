@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* No kind of ours, but refusals name it. */
+static const struct kind delete_options = { .group = "meta.k8s.io", .name = "DeleteOptions" };
+
 /* What a delete may say, in its body (DeleteOptions) or its query. Texts live in the edit. */
 static int read_propagation(struct call *c, struct span text, struct op_delete *how)
 {
@@ -18,10 +21,23 @@ static int read_propagation(struct call *c, struct span text, struct op_delete *
         how->propagation = OP_FOREGROUND;
     else {
         causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "propagationPolicy"), text,
-                        "supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"");
-        return status_invalid(&c->status, c->op.kind, c->op.name);
+                        "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
+        return status_invalid(&c->status, &delete_options, "");
     }
     return 0;
+}
+
+static int check_kind(struct call *c, struct json_node *body)
+{
+    struct span kind = json_node_str(json_node_get(body, "kind"));
+    struct span api = json_node_str(json_node_get(body, "apiVersion"));
+
+    if (!kind.n || span_is(kind, "DeleteOptions"))
+        return 0;
+    return status_bad_request(&c->status,
+                              "no kind \"%.*s\" is registered for version \"%.*s\" in scheme "
+                              "\"pkg/runtime/scheme.go:111\"",
+                              SPAN_ARG(kind), SPAN_ARG(api));
 }
 
 static int read_options(struct call *c, struct json_node *body, struct op_delete *how)
@@ -34,8 +50,15 @@ static int read_options(struct call *c, struct json_node *body, struct op_delete
     v = json_node_get(body, "propagationPolicy");
     if (json_node_str(v).n && read_propagation(c, json_node_str(v), how) < 0)
         return -1;
-    if (json_node_bool(json_node_get(body, "orphanDependents"), &is_orphan))
+    if (json_node_bool(json_node_get(body, "orphanDependents"), &is_orphan)) {
+        if (json_node_str(v).n) {
+            causes_add_text(&c->status.causes, CAUSE_INVALID, AT(NULL, "propagationPolicy"),
+                            json_node_str(v),
+                            "orphanDependents and deletionPropagation cannot be both set");
+            return status_invalid(&c->status, &delete_options, "");
+        }
         how->propagation = is_orphan ? OP_ORPHAN : OP_BACKGROUND;
+    }
     if (json_node_count(json_node_get(body, "dryRun")) > 0)
         c->op.is_dry_run = true;
     how->uid = json_node_cstr(json_node_get(conditions, "uid"));
@@ -70,7 +93,7 @@ static int read_all(struct call *c, struct span bytes, struct json_edit *ed, str
         return 0;
     if (body_read(c, bytes, kind_body_type("", "v1", "DeleteOptions"), ed, &body) < 0)
         return -1;
-    return read_options(c, body, how);
+    return check_kind(c, body) < 0 ? -1 : read_options(c, body, how);
 }
 
 /* These answer a delete with the object itself. */

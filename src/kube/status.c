@@ -195,6 +195,12 @@ int status_method(struct status *st, const struct kind *k, const char *verb)
     struct err e;
 
     set(st, 405, "MethodNotAllowed");
+    if (!k) {
+        st->kind = "";
+        (void)buf_add(&st->message,
+                      SPAN("the server does not allow this method on the requested resource"), &e);
+        return -1;
+    }
     set_resource(st, k, "");
     (void)buf_addf(&st->message, &e, "%s is not supported on resources of kind \"", verb);
     add_qualified(st, k->plural, k->group);

@@ -58,6 +58,7 @@ int status_bad_request(struct status *st, const char *fmt, ...) PRINTF(2, 3);
 int status_forbidden(struct status *st, const struct kind *k, const char *name, const char *fmt,
                      ...) PRINTF(4, 5);
 int status_unauthorized(struct status *st);
+/* k NULL: it is not said of what. */
 int status_method(struct status *st, const struct kind *k, const char *verb);
 /* 410: a watch or a continue token that is too old. */
 int status_expired(struct status *st, const char *fmt, ...) PRINTF(2, 3);
