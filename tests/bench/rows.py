@@ -9,6 +9,7 @@ import threading
 import time
 
 import kube_rows
+import boxes
 import load
 from harness import proc, server
 from peers.nginx import Nginx
@@ -287,24 +288,6 @@ def absolute(argv):
     return [str(a) for a in argv]
 
 
-# As much as bubblewrap can be told to do of what silica does without being told. It has no seccomp filter, no Landlock
-# and no PID 1 of this kind.
-BWRAP = ["/usr/bin/bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
-         "--tmpfs", "/", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
-         "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/workspace",
-         "--chdir", "/workspace"]
-
-
-def run(bench, servers):
-    def timed(*argv):
-        return lambda: bench.helper("start", 20, "exit", "--", *argv, "/bin/true")["median_us"]
-
-    contestants = [("silica run", timed(server.TREE / "build" / "silica", "run", "--")), ("bubblewrap", timed(*BWRAP)),
-                   ("bare", timed("/usr/bin/env"))]
-    rounds = interleave(bench, "run", contestants, "us median of 20")
-    bench.goal("run", "silica run over bubblewrap, wall time", ratio(rounds, "silica run", "bubblewrap"), 0.9, at_most=True)
-
-
 def json_row(bench, servers):
     try:
         got = json.loads(load.run([bench.tools / "json_bench", "-o", "json", server.TREE / "tests/bench/pod.json"]))
@@ -328,9 +311,13 @@ def binary(bench, servers):
     bench.goal("binary", "shared libraries", 0 if is_static else linked.stdout.count("=>"), 0, at_most=True)
 
 
+def of_sandboxes(row):
+    return lambda bench, servers: row(bench, servers, interleave, ratio)
+
+
 ROWS = {"exec64": exec64, "exec1": exec1, "probe": probe, "transfer": transfer, "memory": memory, "start": start,
-        "run": run, "json": json_row, "binary": binary, "kube": kube_rows.kube}
+        **{name: of_sandboxes(row) for name, row in boxes.ROWS.items()}, "json": json_row, "binary": binary, "kube": kube_rows.kube}
 TITLES = {"exec64": "exec of /bin/true, 64 clients", "exec1": "exec of /bin/true, 1 client",
           "probe": "probe while 100 commands sleep and 64 clients execute", "upload": "upload of 100 MiB",
           "download": "download of 100 MiB", "memory": "memory, idle beside a second instance",
-          "start": "start: exec to serving", "run": "/bin/true in a new sandbox, to its exit", "json": "JSON, a 5 KB Pod", "binary": "the program", **kube_rows.TITLES}
+          "start": "start: exec to serving", **boxes.TITLES, "json": "JSON, a 5 KB Pod", "binary": "the program", **kube_rows.TITLES}
