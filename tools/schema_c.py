@@ -141,7 +141,7 @@ class Out:
         return "&" + self.rules[text]
 
 
-ATTRIBUTES = {"fill", "required", "always", "map", "set", "atomic", "patch", "key", "default", "go", "enum", "values", "pattern", *NUMBERS}
+ATTRIBUTES = {"doc", "fill", "required", "always", "map", "set", "atomic", "patch", "key", "default", "go", "enum", "values", "pattern", *NUMBERS}
 
 
 def row(out, types, owner, field, number):
@@ -167,7 +167,7 @@ def row(out, types, owner, field, number):
     return (f"{{ {cstr(name)}, SCHEMA_{SCALARS.get(kind, 'OBJECT')}, SCHEMA_{shape}, SCHEMA_LIST_{listing}, "
             f"{' | '.join('SCHEMA_' + f for f in flags) or '0'}, {0 if number == '-' else number}, {'&' + ref.c if ref else 'NULL'}, "
             f"{out.list_of(a['map'].split(',') if 'map' in a else None)}, {cstr(a.get('key'))}, {cstr(a.get('default'))}, {cstr(a.get('fill'))}, "
-            f"{cstr(a.get('go'))}, {out.rules_of(a)} }},")
+            f"{cstr(a.get('go'))}, {out.rules_of(a)}, {a.get('doc', 'NULL')} }},")
 
 
 def write_c(types, path, header):

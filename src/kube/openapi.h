@@ -25,5 +25,9 @@ int openapi_v3_index(const struct openapi_info *info, struct buf *out, struct er
 int openapi_v3(const struct openapi_info *info, const char *group, const char *version,
                struct buf *out, struct err *e);
 int openapi_v2(const struct openapi_info *info, struct buf *out, struct err *e);
+/* The types of version 2 as protobuf: kubectl 1.20 takes nothing else. It asks for
+ * application/com.github.proto-openapi.spec.v2@v1.0+protobuf and must be told
+ * application/com.github.proto-openapi.spec.v2.v1.0+protobuf, as '@' is no part of a media type. */
+int openapi_v2_proto(const struct openapi_info *info, struct buf *out, struct err *e);
 
 #endif

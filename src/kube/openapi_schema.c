@@ -205,6 +205,8 @@ static void write_field(const struct openapi_writer *w, const struct schema_fiel
 {
     json_out_key(w->o, f->name);
     json_out_object_begin(w->o);
+    if (f->doc && (w->is_v3 || f->shape != SCHEMA_SINGLE || (!f->ref && !scalar_ref(f->value))))
+        openapi_text(w, "description", f->doc); /* nothing stands beside a $ref of version 2 */
     if (f->shape == SCHEMA_LIST)
         write_list(w, f);
     else if (f->shape == SCHEMA_MAP)

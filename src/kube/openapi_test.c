@@ -75,6 +75,50 @@ static void the_old_document_is_whole(void **state)
     assert_string_equal(json_cstr(json_get(json_doc_root(doc), "swagger")), "2.0");
 }
 
+/* Fields of a protobuf message of this number, all of them texts or messages; *ret_last is the last. */
+static size_t count_parts(struct span message, unsigned number, struct span *ret_last)
+{
+    size_t found = 0;
+
+    while (message.n) {
+        size_t n = 0, i = 1;
+        unsigned shift = 0;
+
+        if (message.p[0] & 0x80)
+            i = 2; /* numbers up to 31 take two bytes from 16 on */
+        do {
+            n |= (size_t)(message.p[i] & 0x7f) << shift;
+            shift += 7;
+        } while (message.p[i++] & 0x80);
+        assert_true(i + n <= message.n);
+        if (message.p[0] == (uint8_t)(number << 3 | 2)) {
+            found++;
+            *ret_last = span_slice(message, i, i + n);
+        }
+        message = span_skip(message, i + n);
+    }
+    return found;
+}
+
+static void protobuf_has_every_type(void **state)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(OPENAPI_MAX_BYTES), out = BUF_INIT(OPENAPI_MAX_BYTES);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct span definitions = SPAN_NONE, last;
+    struct err e;
+
+    assert_int_equal(openapi_v2(&info, &text, &e), 0);
+    assert_int_equal(openapi_v2_proto(&info, &out, &e), 0);
+    doc = parsed(&text);
+    assert_memory_equal(out.p,
+                        "\x0a\x03"
+                        "2.0",
+                        5);
+    assert_int_equal(count_parts(buf_span(&out), 9, &definitions), 1);
+    assert_int_equal(count_parts(definitions, 1, &last),
+                     json_count(json_get(json_doc_root(doc), "definitions")));
+}
+
 static void the_index_names_them_all(void **state)
 {
     OWN(buf_done) struct buf out = BUF_INIT(65536), again = BUF_INIT(65536);
@@ -130,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_document_is_whole),
         cmocka_unit_test(the_old_document_is_whole),
+        cmocka_unit_test(protobuf_has_every_type),
         cmocka_unit_test(the_index_names_them_all),
         cmocka_unit_test(patches_take_field_validation),
     };

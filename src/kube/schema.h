@@ -81,6 +81,7 @@ struct schema_field {
     const char
         *go_name; /* "v1.RestartPolicy": how the public server's texts call the type; or NULL */
     const struct schema_rules *rules; /* or NULL */
+    const char *doc;                  /* for `kubectl explain`; or NULL */
 };
 
 /* In protobuf a message of its own, in JSON members of the outer object. Its fields are in the outer type's
