@@ -12,9 +12,10 @@
 
 #define SPAWN_THREADS 2 /* more only wait for the same processors */
 #define KILL_THREADS  2 /* one tree that will not die must not keep another from its deadline */
-/* Most commands end sooner: their pipes are then read once and never watched, and only so many of them are on the
- * processors at once, which keeps the caches warm: one that ends makes room for the next. One that has lived so long is
- * not counted any more, and its pipes are watched. Each one that is young beside it may take as much again. */
+/* Most commands end sooner: their pipes are then read once and never watched. And only so many of them are on the
+ * processors at once, one that ends makes room for the next: the loop shares the processors with them, and with all 64 of
+ * a busy server the health probe waited 75 ms instead of 3 (p99), for 3 % more commands. One that has lived so long is not
+ * counted any more, and its pipes are watched. Each one that is young beside it may take as much again. */
 #define YOUNG_MS      2U
 #define YOUNG_MAX_MS  20U
 #define YOUNG_PER_CPU 2U
