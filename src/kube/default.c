@@ -103,6 +103,13 @@ static struct json_node *zero_of(struct json_edit *ed, const struct schema_field
     return json_edit_null(ed);
 }
 
+static bool is_zero_null(const struct schema_field *f)
+{
+    return f->shape != SCHEMA_SINGLE || f->flags & SCHEMA_POINTER || f->value == SCHEMA_BYTES ||
+           f->value == SCHEMA_TIME || f->value == SCHEMA_MICROTIME || f->value == SCHEMA_RAW ||
+           f->value == SCHEMA_STRINGS;
+}
+
 static struct json_node *canonical_quantity(struct json_edit *ed, struct json_node *v)
 {
     struct quantity q;
@@ -213,7 +220,10 @@ static bool is_dropped(const struct schema_type *t, const struct schema_field *f
 {
     if (!f)
         return !(t->has_type_meta && (span_is(name, "apiVersion") || span_is(name, "kind")));
-    return (is_empty(f, v) && !(f->flags & SCHEMA_ALWAYS)) || json_node_type(v) == JSON_NULL;
+    if (!(f->flags & SCHEMA_ALWAYS))
+        return is_empty(f, v);
+    /* A null that would be put back stays where it is: what is stored must not change its order. */
+    return json_node_type(v) == JSON_NULL && !is_zero_null(f);
 }
 
 static void normalise(const struct schema_type *t, struct json_node *node)
@@ -227,7 +237,7 @@ static void normalise(const struct schema_type *t, struct json_node *node)
 
         if (is_dropped(t, f, name, v))
             json_node_remove_span(node, name);
-        else if (f)
+        else if (f && json_node_type(v) != JSON_NULL)
             normal_field(node, f, v);
     }
     for (size_t i = 0; i < t->field_count; i++) {
