@@ -43,7 +43,7 @@ const char *admit_now(char text[TIME_TEXT_BYTES])
 
 /* ---- the envelope ---- */
 
-static int check_type(struct op *op, struct json_node *body, struct status *st)
+int admit_type(struct op *op, struct json_node *body, struct status *st)
 {
     struct span api = json_node_str(json_node_get(body, "apiVersion"));
     struct span kind = json_node_str(json_node_get(body, "kind"));
@@ -75,8 +75,6 @@ int admit_envelope(struct op *op, struct json_node *body, struct status *st)
     struct json_node *meta;
     struct span name, namespace;
 
-    if (check_type(op, body, st) < 0)
-        return -1;
     meta = json_node_get(body, "metadata");
     if (!meta || json_node_type(meta) == JSON_NULL)
         meta = json_node_set(body, "metadata", json_edit_object(ed));
@@ -120,11 +118,21 @@ int admit_fields(struct op *op, struct json_node *body, struct status *st)
     if (op->fields == CHECK_STRICT && issues.n) {
         if (check_issues_summary(&issues, &text, &e) < 0)
             return status_of_err(st, &e);
-        return status_bad_request(st, "%s", buf_cstr(&text));
+        return status_bad_request(st, "%s in version \"%s\" cannot be handled as a %s: %s",
+                                  op->kind->name, op->version->name, op->kind->name,
+                                  buf_cstr(&text));
     }
     for (size_t i = 0; op->fields == CHECK_WARN && i < issues.n; i++)
         op_warn(op, "%s", check_issue(&issues, i));
     return 0;
+}
+
+int admit_body(struct op *op, struct json_node *body, struct status *st)
+{
+    if (admit_type(op, body, st) < 0 || admit_fields(op, body, st) < 0)
+        return -1;
+    (void)json_node_dedupe(body);
+    return admit_envelope(op, body, st);
 }
 
 /* ---- new objects ---- */
@@ -172,10 +180,10 @@ int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struc
     if (admit_defaults(op, body, st) < 0)
         return -1;
     default_created(op->kind, body);
-    return 0;
+    return admit_kind(op, ed, body, st);
 }
 
-int admit_namespace(struct op *op, const char *namespace, struct status *st)
+int admit_namespace(struct op *op, const char *namespace, const char *name, struct status *st)
 {
     const struct kind *kind = kind_find("", "v1", "namespaces");
     struct shelf_key key = { op_number(kind), "", namespace };

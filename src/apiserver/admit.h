@@ -11,14 +11,20 @@
 #include "base/time.h"
 #include "kube/apply.h"
 
-/* apiVersion, kind, namespace and name agree with the path. */
+/* It is an object of this kind and version. Changes nothing. */
+int admit_type(struct op *op, struct json_node *body, struct status *st);
+/* All three: type, fields, then members that were given twice once, namespace and name as the path has them. */
+int admit_body(struct op *op, struct json_node *body, struct status *st);
+/* Namespace and name agree with the path. */
 int admit_envelope(struct op *op, struct json_node *body, struct status *st);
 /* Unknown and duplicate fields, by op->fields. */
 int admit_fields(struct op *op, struct json_node *body, struct status *st);
 /* A new object in the path's version: name made up, members of others' emptied, defaults. */
 int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st);
+/* What its kind gets when it is created: accounts, addresses. */
+int admit_kind(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st);
 /* The namespace is there and not on its way out. */
-int admit_namespace(struct op *op, const char *namespace, struct status *st);
+int admit_namespace(struct op *op, const char *namespace, const char *name, struct status *st);
 /* The body as an object in the path's version, judged by the rules of the kind. old: what is there, in the same version,
  * or NULL; what did not change is shared with it. */
 int admit_rules(struct op *op, struct json_node *body, const struct object *old,

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+const struct kind call_list_options = { .group = "meta.k8s.io", .name = "ListOptions" };
+
 void call_free(struct call *c)
 {
     if (c->stream_free)

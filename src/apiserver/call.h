@@ -50,6 +50,9 @@ struct call {
     struct buf query; /* of the last call_query */
 };
 
+/* What refusals of list options name. */
+extern const struct kind call_list_options;
+
 /* Ends the call's life; the exchange is not touched any more. */
 void call_free(struct call *c);
 /* A decoded query parameter: NULL when it is absent. Lives until the next call of this. */

@@ -5,6 +5,23 @@
 
 #define NAME_TRIES_MAX 8 /* a made-up name that is taken: 27^5 of them make that rare */
 
+static int refuse_taken(struct op *op, const struct object *o, struct status *st)
+{
+    static const char deleting[] = "object is being deleted: ";
+    OWN(buf_done) struct buf said = BUF_INIT(STATUS_TEXT_MAX_BYTES);
+    struct shelf_key key = { op_number(op->kind), object_namespace(o), object_name(o) };
+    const struct object *there = store_get(op->store, STORE_HEAD, &key);
+    struct err e;
+
+    (void)status_exists(st, op->kind, object_name(o));
+    if (!there || !object_is_deleting(there))
+        return -1;
+    buf_move(&said, &st->message);
+    (void)buf_add(&st->message, SPAN(deleting), &e);
+    (void)buf_add(&st->message, buf_span(&said), &e);
+    return -1;
+}
+
 int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freeing,
               struct object **ret, struct status *st)
 {
@@ -14,14 +31,14 @@ int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freei
 
     if (op->is_dry_run) {
         if (what == STORE_CREATE && store_get(op->store, STORE_HEAD, &key))
-            return status_exists(st, op->kind, object_name(o));
+            return refuse_taken(op, o, st);
         *ret = object_ref(o);
         return 0;
     }
     if (store_write(op->store, &change, ret, &e) == 0)
         return 0;
     if (e.code == ERR_EXISTS)
-        return status_exists(st, op->kind, object_name(o));
+        return refuse_taken(op, o, st);
     if (e.code == ERR_NOT_FOUND)
         return status_not_found(st, op->kind, object_name(o));
     return status_of_err(st, &e);
@@ -39,6 +56,13 @@ static void stamp(struct json_edit *ed, const struct kind *kind, struct json_nod
         json_node_set(meta, "generation", json_edit_i64(ed, 1));
 }
 
+static const char *name_of(struct json_node *body)
+{
+    const char *name = json_node_cstr(json_node_get(json_node_get(body, "metadata"), "name"));
+
+    return name ? name : "";
+}
+
 /* One attempt: another made-up name is another. */
 static int create_once(struct op *op, struct json_edit *ed, struct json_node *body,
                        struct object **ret, struct status *st)
@@ -47,7 +71,7 @@ static int create_once(struct op *op, struct json_edit *ed, struct json_node *bo
 
     if (admit_new(op, ed, body, st) < 0 || admit_track(op, NULL, body, st) < 0)
         return -1;
-    if (kind_is_namespaced(op->kind) && admit_namespace(op, op->namespace, st) < 0)
+    if (kind_is_namespaced(op->kind) && admit_namespace(op, op->namespace, name_of(body), st) < 0)
         return -1;
     stamp(ed, op->kind, body);
     if (admit_rules(op, body, NULL, &mine, st) < 0 || admit_store(op, mine, NULL, &o, st) < 0)
@@ -62,7 +86,7 @@ int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struc
     bool is_made_up;
     int tries = 0;
 
-    if (admit_envelope(op, body, st) < 0 || admit_fields(op, body, st) < 0)
+    if (admit_body(op, body, st) < 0)
         return -1;
     meta = json_node_get(body, "metadata");
     is_made_up = json_node_str(json_node_get(meta, "name")).n == 0;

@@ -11,7 +11,9 @@ static int refuse(struct op *op, struct status *st, const struct err *e)
     if (e->code == ERR_PROTOCOL)
         return status_bad_request(st, "%s", e->msg);
     if (e->code == ERR_INVALID) {
-        (void)status_invalid(st, op->kind, op->name);
+        (void)status_no_resource(st);
+        st->code = 422;
+        st->reason = "Invalid";
         buf_clear(&st->message);
         (void)buf_add(&st->message, SPAN(PATCH_REFUSED_TEXT), &(struct err){ 0 });
         return -1;
@@ -89,8 +91,7 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
     struct apply_by by = admit_by(op, admit_now(now));
     struct err e;
 
-    if (parse_config(text, ed, &config, st) < 0 || admit_envelope(op, config, st) < 0 ||
-        admit_fields(op, config, st) < 0)
+    if (parse_config(text, ed, &config, st) < 0 || admit_body(op, config, st) < 0)
         return -1;
     old = object_ref(store_get(op->store, STORE_HEAD, &key));
     if (!old && op->sub)
@@ -125,7 +126,7 @@ int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct o
     root = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
     if (change(op, type, &root, patch, &e) < 0)
         return refuse(op, st, &e);
-    if (admit_envelope(op, root, st) < 0 || admit_fields(op, root, st) < 0)
+    if (admit_body(op, root, st) < 0)
         return -1;
     return op_replace(op, ed, old, root, ret, st);
 }

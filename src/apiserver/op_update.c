@@ -134,21 +134,36 @@ int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct j
     return op_commit(op, STORE_UPDATE, o, object_is_deleting(o), ret, st);
 }
 
+/* Kinds that nobody may overwrite without having seen them. */
+static bool wants_version(const struct kind *k)
+{
+    static const char *const names[] = { "Lease", "PodDisruptionBudget", "RuntimeClass",
+                                         "CustomResourceDefinition" };
+
+    EACH(name, names) {
+        if (strcmp(k->name, *name) == 0)
+            return true;
+    }
+    return k->traits & KIND_CUSTOM;
+}
+
 int op_update(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
               struct status *st)
 {
     OWN(object_done) struct object *old = NULL;
     struct json_node *version;
 
-    if (admit_envelope(op, body, st) < 0 || admit_fields(op, body, st) < 0)
+    if (admit_body(op, body, st) < 0)
         return -1;
     if (op_get(op, STORE_HEAD, &old, st) < 0)
         return -1;
     version = json_node_get(json_node_get(body, "metadata"), "resourceVersion");
-    if (!json_node_str(version).n && op->kind->traits & KIND_CUSTOM) {
+    if (!json_node_str(version).n && wants_version(op->kind)) {
+        const struct kind named = { .group = op->kind->group, .name = op->kind->plural };
+
         causes_add_shown(&st->causes, CAUSE_INVALID, AT(AT(NULL, "metadata"), "resourceVersion"),
                          "0", "must be specified for an update");
-        return status_invalid(st, op->kind, op->name);
+        return status_invalid(st, &named, op->name);
     }
     return op_replace(op, ed, old, body, ret, st);
 }

@@ -36,8 +36,10 @@ void read_get(struct call *c)
 
     if (!read_version(c, &version, &is_given))
         (void)status_bad_request(
-            &c->status, "resourceVersion: Invalid value: \"%s\": must be an unsigned integer",
-            call_query(c, "resourceVersion"));
+            &c->status,
+            "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": "
+            "invalid syntax",
+            call_query(c, "resourceVersion"), call_query(c, "resourceVersion"));
     else if (version > store_version(c->s->store, STORE_COMMITTED))
         (void)too_new(c, version, store_version(c->s->store, STORE_COMMITTED));
     else if (op_get(&c->op, STORE_COMMITTED, &o, &c->status) == 0 &&
@@ -211,19 +213,21 @@ static int choose_state(struct call *c, struct shelf **ret, uint64_t *ret_versio
 
     if (!read_version(c, &wanted, &is_given))
         return status_bad_request(
-            &c->status, "resourceVersion: Invalid value: \"%s\": must be an unsigned integer",
-            call_query(c, "resourceVersion"));
+            &c->status,
+            "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": "
+            "invalid syntax",
+            call_query(c, "resourceVersion"), call_query(c, "resourceVersion"));
     match = call_query(c, "resourceVersionMatch");
     is_exact = match && strcmp(match, "Exact") == 0;
     if (match && *match && !is_given) {
         causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
                    "resourceVersionMatch is forbidden unless resourceVersion is provided");
-        return status_invalid(&c->status, c->op.kind, "");
+        return status_invalid(&c->status, &call_list_options, "");
     }
     if (match && *match && !is_exact && strcmp(match, "NotOlderThan") != 0) {
         causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "resourceVersionMatch"),
                         span_cstr(match), "supported values: \"Exact\", \"NotOlderThan\", \"\"");
-        return status_invalid(&c->status, c->op.kind, "");
+        return status_invalid(&c->status, &call_list_options, "");
     }
     if (wanted > there)
         return too_new(c, wanted, there);

@@ -169,7 +169,9 @@ int render_bookmark(struct call *c, uint64_t version, bool is_end_of_list, struc
                "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":"
                "{\"resourceVersion\":\"%llu\"%s%s}%s}}\n",
                kind, group_version, (unsigned long long)version,
-               c->form == FORM_TABLE ? "" : ",\"creationTimestamp\":null",
+               c->form == FORM_TABLE || c->op.kind->traits & KIND_CUSTOM
+                   ? ""
+                   : ",\"creationTimestamp\":null",
                is_end_of_list ? mark : "", more) < 0
                ? fail(c, &e)
                : 0;

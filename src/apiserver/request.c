@@ -67,7 +67,8 @@ static bool read_resource(const struct span *parts, size_t n, struct request *r)
 bool request_read(struct span method, struct span path, bool is_watch, struct request *ret)
 {
     struct span parts[PARTS_MAX + 1];
-    size_t n = cut(path, parts), at;
+    size_t n = cut(path, parts), at, version_at;
+    bool is_old_watch = false;
 
     *ret = (struct request){ .verb = VERB_NONE };
     if (path.n == 0 || path.p[0] != '/' || n > PARTS_MAX)
@@ -81,10 +82,18 @@ bool request_read(struct span method, struct span path, bool is_watch, struct re
     } else {
         return true;
     }
-    if (!take_part(parts[at - 1], ret->version, sizeof ret->version) ||
+    version_at = at - 1;
+    if (n > at + 1 && span_is(parts[at], "watch")) { /* the old way to ask for one */
+        at++;
+        is_watch = true;
+        is_old_watch = true;
+    }
+    if (!take_part(parts[version_at], ret->version, sizeof ret->version) ||
         !read_resource(parts + at, n - at, ret))
         return false;
     ret->verb = verb_of(method, ret->name[0] != '\0', is_watch);
+    if (is_old_watch && ret->verb == VERB_GET)
+        return false;
     ret->has_bad_method = ret->verb == VERB_NONE;
     return true;
 }

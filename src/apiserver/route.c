@@ -57,7 +57,8 @@ static int read_form(struct call *c)
     c->form = read_accept(http_field(c->x, "accept"), &is_acceptable);
     if (!is_acceptable)
         return status_not_acceptable(
-            &c->status, "only the following media types are accepted: application/json");
+            &c->status,
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf");
     include = call_query(c, "includeObject");
     if (include && !table_include_parse(span_cstr(include), &c->include))
         return status_bad_request(&c->status, "unrecognized includeObject value: \"%s\"", include);
@@ -213,7 +214,8 @@ static void answer_resource(struct call *c)
         return;
     }
     row = find_verb(c);
-    if (!row || (c->req.verb == VERB_CREATE && *c->op.name && !c->op.sub))
+    if (!row || (c->req.verb == VERB_CREATE && *c->op.name && !c->op.sub) ||
+        ((c->req.verb == VERB_UPDATE || c->req.verb == VERB_PATCH) && !*c->op.name))
         (void)status_method(&c->status, NULL, "");
     if (!row || c->status.code || read_form(c) < 0 || prepare(c) < 0)
         call_refuse(c);

@@ -372,9 +372,8 @@ static int check_name(struct call *c, struct json_node *body)
 
     if (!name.n || span_is(name, c->op.name))
         return 0;
-    return status_bad_request(&c->status,
-                              "name in URL does not match name in %s object: %.*s != %s",
-                              c->op.sub->kind, SPAN_ARG(name), c->op.name);
+    return status_bad_request(&c->status, "name in URL does not match name in %s object",
+                              c->op.sub->kind);
 }
 
 static void on_eviction_body(struct call *c, struct span bytes, struct json_edit *ed)
@@ -410,7 +409,9 @@ static void on_binding_body(struct call *c, struct span bytes, struct json_edit 
     root = object_thaw(old, NULL, ed);
     spec = json_node_get(root, "spec");
     if (json_node_str(json_node_get(spec, "nodeName")).n) {
-        (void)status_conflict(&c->status, kind_find("", "v1", "pods"), c->op.name,
+        static const struct kind named = { .group = "", .plural = "pods/binding" };
+
+        (void)status_conflict(&c->status, &named, c->op.name,
                               "pod %s is already assigned to node \"%s\"", c->op.name,
                               json_node_cstr(json_node_get(spec, "nodeName")));
         call_answer_status(c);

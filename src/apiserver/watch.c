@@ -228,14 +228,16 @@ static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_m
     if (is_asked_for && (!text || strcmp(text, "NotOlderThan") != 0)) {
         causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-        return status_invalid(&c->status, c->op.kind, "");
+        return status_invalid(&c->status, &call_list_options, "");
     }
     w->wants_end_of_list = wants_list && w->wants_bookmarks;
     text = call_query(c, "resourceVersion");
     if (text && *text && !str_u64(span_cstr(text), UINT64_MAX, &w->version))
         return status_bad_request(
-            &c->status, "resourceVersion: Invalid value: \"%s\": must be an unsigned integer",
-            text);
+            &c->status,
+            "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": "
+            "invalid syntax",
+            text, text);
     if (w->version > there) {
         int rc = status_timeout(&c->status, "Too large resource version: %llu, current: %llu",
                                 (unsigned long long)w->version, (unsigned long long)there);
