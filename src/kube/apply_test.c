@@ -213,6 +213,30 @@ static void test_lists_with_keys(void **state)
     TELL(steps, kind_find("", "v1", "pods"), "v1");
 }
 
+static void test_emptied_objects(void **state)
+{
+    static const struct step steps[] = {
+        { "create", CREATE, "zero", T1, NULL, POD("{}"), POD("{}"), "" },
+        { "a volume", APPLY, "one", T1, NULL,
+          POD("{\"volumes\":[{\"name\":\"a\",\"emptyDir\":{\"medium\":\"Memory\"}}],\"nodeSelector\":{\"x\":\"y\"},"
+              "\"securityContext\":{\"fsGroup\":1}}"),
+          POD("{\"volumes\":[{\"name\":\"a\",\"emptyDir\":{\"medium\":\"Memory\"}}],\"nodeSelector\":{\"x\":\"y\"},"
+              "\"securityContext\":{\"fsGroup\":1}}"),
+          "[" ENTRY("one", "Apply", "v1", T1,
+                    "{\"f:spec\":{\"f:volumes\":{" K_A
+                    ":{\".\":{},\"f:name\":{},\"f:emptyDir\":{\"f:medium\":{}}}},"
+                    "\"f:nodeSelector\":{},\"f:securityContext\":{\"f:fsGroup\":{}}}}") "]" },
+        { "of another kind, and what was in it goes", APPLY, "one", T2, NULL,
+          POD("{\"volumes\":[{\"name\":\"a\",\"emptyDir\":{}}]}"),
+          POD("{\"volumes\":[{\"name\":\"a\",\"emptyDir\":{}}]}"),
+          "[" ENTRY("one", "Apply", "v1", T2,
+                    "{\"f:spec\":{\"f:volumes\":{" K_A
+                    ":{\".\":{},\"f:name\":{},\"f:emptyDir\":{}}}}}") "]" },
+    };
+
+    TELL(steps, kind_find("", "v1", "pods"), "v1");
+}
+
 static void test_sets(void **state)
 {
 #define FIN(list, data)                                                                               \
@@ -452,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_appliers),
         cmocka_unit_test(test_lists_with_keys),
+        cmocka_unit_test(test_emptied_objects),
         cmocka_unit_test(test_sets),
         cmocka_unit_test(test_our_kinds_and_status),
         cmocka_unit_test(test_managers_of_another_version),

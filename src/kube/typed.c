@@ -238,14 +238,12 @@ void typed_compare(const struct schema_type *type, struct json_node *a, struct j
     compare(&root, a, b, ret);
 }
 
-/* False when nothing is left of it. */
-static bool remove_from(const struct place *p, struct json_node *v, struct json_node *set)
+static void remove_from(const struct place *p, struct json_node *v, struct json_node *set)
 {
-    struct json_edit *ed = json_node_edit(v);
     struct place inner;
 
     if (p->shape == PLACE_LIST) {
-        struct json_node *kept = json_edit_array(ed);
+        struct json_node *kept = json_edit_array(json_node_edit(v));
 
         inner = place_of_element(p);
         for (size_t i = 0; i < elements(v); i++) {
@@ -255,18 +253,18 @@ static bool remove_from(const struct place *p, struct json_node *v, struct json_
 
             if (gone && fieldset_is_marked(gone))
                 continue;
-            if (gone && !fieldset_is_empty(gone) && !remove_from(&inner, element, gone))
-                element = json_edit_null(ed);
+            if (gone)
+                remove_from(&inner, element, gone);
             json_node_append(kept, element);
         }
         while (elements(v))
             json_node_remove_at(v, elements(v) - 1);
         for (size_t i = 0; i < json_node_count(kept); i++)
             json_node_append(v, json_node_at(kept, i));
-        return elements(v) > 0;
+        return;
     }
     if (p->shape == PLACE_LEAF)
-        return false;
+        return;
     for (size_t i = 0; i < json_node_count(set); i++) {
         struct span element = json_node_name_at(set, i), name = span_skip(element, 2);
         struct json_node *gone = json_node_value_at(set, i), *child;
@@ -279,17 +277,16 @@ static bool remove_from(const struct place *p, struct json_node *v, struct json_
         inner = place_of_member(p, name);
         if (fieldset_is_marked(gone))
             (void)json_node_remove_span(v, name);
-        else if (!fieldset_is_empty(gone) && !remove_from(&inner, child, gone))
-            (void)json_node_set_span(v, name, json_edit_null(ed));
+        else
+            remove_from(&inner, child, gone);
     }
-    return members(v) > 0;
 }
 
 void typed_remove(const struct schema_type *type, struct json_node *value, struct json_node *set)
 {
     struct place root = place_of_type(type);
 
-    (void)remove_from(&root, value, set);
+    remove_from(&root, value, set);
 }
 
 static void name_parents(const struct place *p, struct json_node *set)

@@ -27,7 +27,8 @@ void typed_compare(const struct schema_type *type, struct json_node *a, struct j
 /* `over` merged into `value`, which is changed; the result may be either. */
 struct json_node *typed_merge(const struct schema_type *type, struct json_node *value,
                               struct json_node *over);
-/* Takes the fields of the set away; what loses all its members becomes null. */
+/* Takes the fields of the set away. What loses all its members, and is not in the set itself, stays
+ * empty: somebody owns it. (The public library makes it null, and so loses an "emptyDir: {}".) */
 void typed_remove(const struct schema_type *type, struct json_node *value, struct json_node *set);
 /* Puts each declared field on the way to others into the set: objects go when their fields go. */
 void typed_name_parents(const struct schema_type *type, struct json_node *set);
