@@ -42,14 +42,17 @@ SUITES = {
     "pydantic-0.2.29": ("pydantic-0.2.29", "conformance/pydantic"),
     "kube": ("kube", "conformance/kube"),
     "kube-36": ("kube-36", "conformance/kube/test_python_client.py"),
+    "streams": ("kube", "conformance/streams"),
+    "streams-36": ("kube-36", "conformance/streams/test_python_client.py"),
     "security": ("e2e", "security"),
 }
 # suite: what tools/peers makes for it beforehand, as the first time takes longer than a suite may
-PEERS = {"kube": "control-plane", "kube-36": "control-plane"}
+PEERS = {"kube": "control-plane", "kube-36": "control-plane", "streams": "control-plane"}
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29"],
     "e2e": ["e2e"],
-    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29", "kube", "kube-36"],
+    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29", "kube", "kube-36",
+                    "streams", "streams-36"],
     "security": ["security"],
 }
 

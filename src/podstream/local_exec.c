@@ -4,6 +4,7 @@
 #include "ev/io.h"
 #include "ev/limits.h"
 #include "ev/spawn.h"
+#include "ev/timer.h"
 #include "net/dial.h"
 
 #include <errno.h>
@@ -15,6 +16,8 @@
 
 #define STDIN_MAX_BYTES  (64 << 20)  /* queued; callers stop at the next number */
 #define STDIN_HIGH_BYTES (64 * 1024) /* is_full from here on */
+#define TERMINAL_WAIT_MS                                                                           \
+    100 /* for what an ended process wrote: the kernel passes it on when it likes */
 
 struct local_exec {
     struct pod_backend backend;
@@ -47,6 +50,7 @@ struct pod_process {
     struct buf queue;
     bool is_terminal, is_paused, is_in_ended, was_full, has_ended;
     struct ev_task settle;
+    struct ev_timer terminal_wait;
 };
 
 static void settle(void *ctx);
@@ -112,7 +116,7 @@ static void settle(void *ctx)
     EACH(o, p->outs) {
         while (o->fd >= 0 && !p->is_paused && o->left && read_once(o))
             ;
-        if (o->fd >= 0 && o->left && p->is_paused)
+        if (o->fd >= 0 && o->left && (p->is_paused || p->is_terminal))
             return;
         close_out(o);
     }
@@ -140,10 +144,24 @@ static void bury(struct pod_process *p)
         ev_io_close(&p->in);
     own_fd_close(&p->in_fd);
     ev_post_cancel(&p->settle);
+    ev_timer_stop(p->owner->loop, &p->terminal_wait);
     *p->at = p->next;
     if (p->next)
         p->next->at = p->at;
     ev_free_later(p->owner->loop, p, process_free);
+}
+
+/* Somebody else holds the terminal, or it would have ended by itself. */
+static void terminal_over(void *ctx)
+{
+    struct pod_process *p = ctx;
+
+    if (p->is_paused) {
+        ev_timer_start(p->owner->loop, &p->terminal_wait, TERMINAL_WAIT_MS, terminal_over, p);
+        return;
+    }
+    p->outs[POD_STDOUT].left = 0;
+    settle_soon(p);
 }
 
 static void on_ended(void *ctx)
@@ -160,8 +178,10 @@ static void on_ended(void *ctx)
 
         if (o->fd >= 0)
             (void)ioctl(o->fd, FIONREAD, &n);
-        o->left = (size_t)MAX(n, 0);
+        o->left = p->is_terminal ? SIZE_MAX : (size_t)MAX(n, 0);
     }
+    if (p->is_terminal)
+        ev_timer_start(p->owner->loop, &p->terminal_wait, TERMINAL_WAIT_MS, terminal_over, p);
     settle_soon(p);
 }
 

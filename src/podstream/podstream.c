@@ -76,9 +76,12 @@ static void refuse(struct http_exchange *x, int status, const char *reason, cons
     http_answer(x, status, "application/json", buf_span(&body));
 }
 
+/* `Invalid` is said of objects, and there is none here. */
 static void refuse_err(struct http_exchange *x, const struct err *e)
 {
-    refuse(x, err_map(e->code)->http, err_map(e->code)->kube_reason, e->msg);
+    int status = err_map(e->code)->http;
+
+    refuse(x, status, status == 400 ? "BadRequest" : err_map(e->code)->kube_reason, e->msg);
 }
 
 /* ---- which protocol ---- */

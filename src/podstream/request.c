@@ -242,8 +242,10 @@ bool pod_resize_feed(struct pod_resize *z, struct span in, size_t *ret_used, uin
     for (size_t i = 0; i < in.n; i++) {
         bool is_size;
 
+        if (in.p[i] == '{') /* the object has no other inside: whatever came before it was none */
+            buf_clear(&z->text);
         (void)buf_add_capped(&z->text, span_of(in.p + i, 1));
-        if (in.p[i] != '}') /* the object has no other inside */
+        if (in.p[i] != '}')
             continue;
         is_size = read_size(buf_span(&z->text), ret_cols, ret_rows);
         buf_done(&z->text);
