@@ -248,6 +248,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         owner = spec->place.ids_name;
     if (ids_choose(owner, spec->uid, spec->gid, spec->wants_range, &ids, e) < 0)
         return -1;
+    ids.is_nested = spec->place.is_nested;
     plan_host_look(&host);
     if (plan_make(&plan, spec, &ids, &host, e) < 0)
         return -1;

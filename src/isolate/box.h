@@ -43,6 +43,7 @@ struct box_place {
     bool
         is_sibling; /* our parent's child, which ends with that one and is reaped by it, not by us */
     int parent_pidfd; /* of that parent; borrowed */
+    bool is_nested;   /* we are in the spawner's user namespace (IDS_ENGINE) */
     int net_fd;       /* a network namespace with its loopback up; borrowed; 0: a new one */
     int join_pidfd; /* a process in the user, network, IPC and UTS namespaces to share; borrowed; 0: none */
     const char *ids_name; /* whose ids those are: who first had that user namespace */

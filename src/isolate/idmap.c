@@ -2,50 +2,9 @@
 
 #include "isolate/mounts.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-
-/* A process that only is: its user namespace is the map. */
-static pid_t start_holder(struct err *e)
-{
-    struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
-    pid_t parent = getpid();
-    long pid = syscall(SYS_clone3, &args, sizeof args);
-
-    if (pid < 0)
-        return err_sys(e, "cannot make a user namespace");
-    if (pid > 0)
-        return (pid_t)pid;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
-        _exit(1); /* nobody would end us */
-    for (;;)
-        (void)pause();
-}
-
-static int open_map(const struct ids *ids, struct err *e)
-{
-    pid_t holder = start_holder(e);
-    char path[64];
-    int fd = -1;
-
-    if (holder < 0)
-        return -1;
-    if (ids_write(ids, holder, e) == 0) {
-        (void)snprintf(path, sizeof path, "/proc/%d/ns/user", holder);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            (void)err_sys(e, "cannot open the map of ids");
-    }
-    (void)kill(holder, SIGKILL);
-    (void)TEMP_FAILURE_RETRY(waitpid(holder, NULL, 0));
-    return fd;
-}
 
 static int hold(const struct plan_row *row, int map_fd)
 {
@@ -71,7 +30,7 @@ int idmap_hold(struct idmap *m, const struct plan *plan, struct err *e)
         if (!(plan->rows[i].flags & PLAN_IDMAP))
             continue;
         if (map_fd < 0)
-            map_fd = open_map(&plan->ids, e);
+            map_fd = ids_open_namespace(&plan->ids, e);
         if (map_fd < 0)
             return err_wrap(e, "volumes");
         m->tree_fds[i] = hold(&plan->rows[i], map_fd);

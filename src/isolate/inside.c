@@ -67,7 +67,7 @@ static int become_builder(const struct ids *ids, struct err *e)
     return 0;
 }
 
-static int bring_up_loopback(struct err *e)
+int inside_bring_up_loopback(struct err *e)
 {
     OWN_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
@@ -186,7 +186,7 @@ static int leave_caller(const struct inside *in, struct err *e)
         return 0;
     if (unshare(CLONE_NEWNET) < 0)
         return err_sys(e, "cannot make a network namespace");
-    return bring_up_loopback(e);
+    return inside_bring_up_loopback(e);
 }
 
 /* The root and the network have nothing to do with each other and take about as long: with a second processor they are

@@ -35,6 +35,8 @@ struct inside {
     char *const *envp;
 };
 
+/* In the network namespace we are in. */
+int inside_bring_up_loopback(struct err *e);
 _Noreturn void inside_run(const struct inside *in);
 
 #endif

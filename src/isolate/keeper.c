@@ -4,6 +4,7 @@
 #include "isolate/limits.h"
 #include "isolate/lock.h"
 #include "isolate/sweep.h"
+#include "isolate/userns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -96,6 +97,20 @@ static int raise_files(struct keeper *k, struct err *e)
                                               : 0;
 }
 
+/* Root needs none: the host's own is above them all. Where an account cannot have one, sandboxes do without pools. */
+static int open_engine(void)
+{
+    struct ids ids;
+    struct err e;
+    int fd = -1;
+
+    if (geteuid() != 0 && ids_of_engine(&ids, &e) == 0)
+        fd = ids_open_namespace(&ids, &e);
+    if (geteuid() != 0 && fd < 0)
+        log_warn("keeper.engine", KV("err", &e));
+    return fd;
+}
+
 static int open_parts(struct keeper *k, struct err *e)
 {
     static const int signals[] = { SIGTERM, SIGINT, 0 };
@@ -111,6 +126,7 @@ static int open_parts(struct keeper *k, struct err *e)
     k->self_pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (k->self_pidfd < 0)
         return err_sys(e, "cannot open ourselves");
+    k->engine_fd = open_engine();
     /* Before anything that it would copy. */
     if (spawner_start(k, e) < 0)
         return -1;
@@ -135,6 +151,7 @@ static void close_parts(struct keeper *k)
     if (k->loop)
         ev_loop_free(k->loop);
     own_fd_close(&k->self_pidfd);
+    own_fd_close(&k->engine_fd);
     own_fd_close(&k->lock_fd);
     dir_done(&k->dir);
 }
@@ -147,7 +164,7 @@ int keeper_run(const struct keeper_spec *spec, struct err *e)
     (void)prctl(PR_SET_NAME, "silica-keeper");
     k->spec = spec;
     k->dir = (struct dir)DIR_INIT;
-    k->lock_fd = k->listen_fd = k->self_pidfd = k->spawner_fd = -1;
+    k->lock_fd = k->listen_fd = k->self_pidfd = k->spawner_fd = k->engine_fd = -1;
     k->queue_end = &k->queue;
     rc = open_parts(k, e);
     if (rc == 0) {

@@ -13,40 +13,43 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define FIRST_OWN_FD 3 /* of the spawner: its socket, the program, the keeper's pidfd */
+#define FIRST_OWN_FD                                                                               \
+    3 /* of the spawner: its socket, the program, the keeper's pidfd, the user namespace */
+#define OWN_FDS 4
 
 /* ---- in the child ---- */
 
-/* Three descriptors and no other: the lock and the callers' connections are the keeper's alone, and must end with it. */
-static int keep_three(int fds[3])
+/* These descriptors and no other: the lock and the callers' connections are the keeper's alone, and must end with it. */
+static int keep_few(int fds[OWN_FDS])
 {
-    int aside[3];
-
-    for (int i = 0; i < 3; i++) {
-        aside[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_OWN_FD + 3);
-        if (aside[i] < 0)
-            return -1;
+    for (int i = 0; i < OWN_FDS; i++) {
+        if (fds[i] >= 0)
+            fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_OWN_FD + OWN_FDS);
     }
-    for (int i = 0; i < 3; i++) {
-        fds[i] = FIRST_OWN_FD + i;
-        if (dup3(aside[i], fds[i], O_CLOEXEC) < 0)
-            return -1;
+    for (int i = 0; i < OWN_FDS; i++) {
+        if (fds[i] < 0) {
+            (void)close(FIRST_OWN_FD + i);
+        } else {
+            if (dup3(fds[i], FIRST_OWN_FD + i, O_CLOEXEC) < 0)
+                return -1;
+            fds[i] = FIRST_OWN_FD + i;
+        }
     }
-    return (int)syscall(SYS_close_range, FIRST_OWN_FD + 3, ~0u, 0);
+    return (int)syscall(SYS_close_range, FIRST_OWN_FD + OWN_FDS, ~0u, 0);
 }
 
 _Noreturn static void be_spawner(const struct keeper *k, int sock, pid_t keeper_pid)
 {
-    int fds[3] = { sock, k->spec->runtime_fd, k->self_pidfd };
+    int fds[OWN_FDS] = { sock, k->spec->runtime_fd, k->self_pidfd, k->engine_fd };
     sigset_t none;
 
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper_pid ||
-        setrlimit(RLIMIT_NOFILE, &k->files) < 0 || keep_three(fds) < 0)
+        setrlimit(RLIMIT_NOFILE, &k->files) < 0 || keep_few(fds) < 0)
         _exit(1);
-    spawner_run(
-        &(struct spawner_spec){ .fd = fds[0], .runtime_fd = fds[1], .keeper_pidfd = fds[2] });
+    spawner_run(&(struct spawner_spec){
+        .fd = fds[0], .runtime_fd = fds[1], .keeper_pidfd = fds[2], .engine_fd = fds[3] });
 }
 
 /* ---- in the keeper ---- */

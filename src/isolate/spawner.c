@@ -1,9 +1,12 @@
 #include "isolate/spawner.h"
 
 #include "base/fd.h"
+#include "isolate/netpool.h"
 #include "isolate/packet.h"
 #include "isolate/spec.h"
 
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -13,6 +16,11 @@ struct request {
     int fds[SPAWNER_FDS]; /* -1: none */
     uint8_t text[SPEC_MAX_BYTES];
     size_t text_n;
+};
+
+struct spawner {
+    const struct spawner_spec *spec;
+    struct netpool networks;
 };
 
 static void close_fds(struct request *r)
@@ -41,16 +49,16 @@ static int sort_fds(struct request *r, const int *came, size_t n, struct err *e)
     return 0;
 }
 
-static int make(const struct spawner_spec *me, struct request *r, struct spawner_answer *answer,
-                struct err *e)
+static int make(struct spawner *me, struct request *r, struct spawner_answer *answer, struct err *e)
 {
+    OWN_FD int net_fd = r->fds[SPAWNER_JOIN] < 0 ? netpool_take(&me->networks) : -1;
     OWN(spec_done) struct spec spec = { 0 };
     struct box *box = NULL;
     int rc;
 
     if (spec_read(span_of(r->text, r->text_n), &spec, e) < 0)
         return -1;
-    spec.box.runtime_fd = me->runtime_fd;
+    spec.box.runtime_fd = me->spec->runtime_fd;
     spec.box.control_fd = given(r, SPAWNER_CONTROL);
     spec.box.log_fd = given(r, SPAWNER_OUT);
     spec.box.err_fd = given(r, SPAWNER_ERR);
@@ -58,11 +66,15 @@ static int make(const struct spawner_spec *me, struct request *r, struct spawner
     spec.box.is_staying = spec.is_kept && spec.box.command;
     spec.box.place = (struct box_place){
         .is_sibling = true,
-        .parent_pidfd = me->keeper_pidfd,
+        .parent_pidfd = me->spec->keeper_pidfd,
+        .is_nested = me->spec->engine_fd >= 0,
+        .net_fd = net_fd < 0 ? 0 : net_fd,
         .join_pidfd = given(r, SPAWNER_JOIN),
         .ids_name = *r->ask.ids_name ? r->ask.ids_name : NULL,
     };
-    if (box_start(&spec.box, &box, e) < 0)
+    rc = box_start(&spec.box, &box, e);
+    netpool_leave(&me->networks);
+    if (rc < 0)
         return -1;
     rc = box_describe(box, &answer->box, e);
     (void)snprintf(answer->unenforced, sizeof answer->unenforced, "%s", box_unenforced(box));
@@ -74,7 +86,7 @@ static int make(const struct spawner_spec *me, struct request *r, struct spawner
 }
 
 /* False: the keeper is gone. */
-static bool serve(const struct spawner_spec *me, struct request *r)
+static bool serve(struct spawner *me, struct request *r)
 {
     struct iovec parts[] = { { &r->ask, sizeof r->ask }, { r->text, sizeof r->text } };
     struct spawner_answer answer = { 0 };
@@ -82,21 +94,48 @@ static bool serve(const struct spawner_spec *me, struct request *r)
     size_t n, fd_count = LEN(came);
     struct err e;
 
-    if (packet_receive(me->fd, parts, LEN(parts), &n, came, &fd_count, &e) < 0 || n < sizeof r->ask)
+    if (packet_receive(me->spec->fd, parts, LEN(parts), &n, came, &fd_count, &e) < 0 ||
+        n < sizeof r->ask)
         return false;
     r->text_n = n - sizeof r->ask;
     answer.is_made =
         sort_fds(r, came, fd_count, &answer.e) == 0 && make(me, r, &answer, &answer.e) == 0;
     close_fds(r);
-    return packet_send(me->fd, &(struct iovec){ &answer, sizeof answer }, 1, NULL, 0, &e) == 0;
+    return packet_send(me->spec->fd, &(struct iovec){ &answer, sizeof answer }, 1, NULL, 0, &e) ==
+           0;
+}
+
+/* While nobody asks. */
+static void fill_pool(struct spawner *me)
+{
+    struct pollfd asked = { .fd = me->spec->fd, .events = POLLIN };
+
+    while (poll(&asked, 1, 0) == 0 && netpool_fill(&me->networks))
+        continue;
+}
+
+/* An account has rights over networks, and over all its sandboxes at once, only in a user namespace of its own. Entering it
+ * makes us undumpable, and our /proc files root's, which is not in there. */
+static bool enter_engine(const struct spawner_spec *spec)
+{
+    return spec->engine_fd < 0 ||
+           (setns(spec->engine_fd, CLONE_NEWUSER) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
 }
 
 _Noreturn void spawner_run(const struct spawner_spec *spec)
 {
     static struct request r;
+    static struct spawner me;
 
     (void)prctl(PR_SET_NAME, "silica-spawner");
-    while (serve(spec, &r))
-        continue;
+    me.spec = spec;
+    /* Kill us when the keeper ends; a change of namespaces forgets it. */
+    if (!enter_engine(spec) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+        poll(&(struct pollfd){ .fd = spec->keeper_pidfd, .events = POLLIN }, 1, 0) > 0)
+        _exit(1);
+    netpool_open(&me.networks);
+    do
+        fill_pool(&me);
+    while (serve(&me, &r));
     _exit(0);
 }

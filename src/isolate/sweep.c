@@ -76,6 +76,7 @@ void sweep(const struct dir *d, struct sweep_count *ret)
     struct sweeper s = { .dir = d };
     struct err e;
 
+    (void)unlinkat(d->fd, DIR_ENGINE, 0); /* nobody listens on it */
     if (dir_each_box(d, sweep_box, &s, &e) < 0)
         log_error("sweep", KV("err", &e));
     *ret = s.count;

@@ -7,6 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define ID_FILE_MAX_BYTES (4 << 20) /* /etc/passwd of a large site */
@@ -140,6 +144,23 @@ int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct 
     return 0;
 }
 
+int ids_of_engine(struct ids *ret, struct err *e)
+{
+    struct ids ids = { .kind = IDS_ONE,
+                       .uid = geteuid(),
+                       .gid = getegid(),
+                       .outside_uid = geteuid(),
+                       .outside_gid = getegid(),
+                       .count = 1 };
+
+    if (choose_range(&ids, e) == 0)
+        ids.kind = IDS_ENGINE;
+    else if (e->code != ERR_UNSUPPORTED && e->code != ERR_NOT_FOUND)
+        return -1;
+    *ret = ids;
+    return 0;
+}
+
 int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e)
 {
     uint32_t self = is_gid ? ids->gid : ids->uid;
@@ -151,6 +172,8 @@ int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e
         return buf_addf(out, e, "0 %u %u\n", base, ids->count);
     case IDS_ONE:
         return buf_addf(out, e, "%u %u 1\n", self, outside);
+    case IDS_ENGINE:
+        return buf_addf(out, e, "%u %u 1\n%u %u %u\n", outside, outside, base, base, ids->count);
     case IDS_RANGE:
         if (self && buf_addf(out, e, "0 %u %u\n", base, self) < 0)
             return -1;
@@ -224,7 +247,7 @@ static int write_map(const struct ids *ids, pid_t pid, bool is_gid, struct err *
 
     if (ids_lines(ids, is_gid, &lines, e) < 0)
         return -1;
-    if (ids->kind == IDS_RANGE)
+    if ((ids->kind == IDS_RANGE && !ids->is_nested) || ids->kind == IDS_ENGINE)
         return run_helper(pid, is_gid, buf_span(&lines), e);
     return write_file(pid, is_gid ? "gid_map" : "uid_map", buf_span(&lines), e);
 }
@@ -235,4 +258,40 @@ int ids_write(const struct ids *ids, pid_t pid, struct err *e)
     if (ids->kind == IDS_ONE && write_file(pid, "setgroups", SPAN("deny"), e) < 0)
         return -1;
     return write_map(ids, pid, true, e) < 0 ? -1 : write_map(ids, pid, false, e);
+}
+
+/* A process that only is: its user namespace is the map. */
+static pid_t start_holder(struct err *e)
+{
+    struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
+    pid_t parent = getpid();
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+
+    if (pid < 0)
+        return err_sys(e, "cannot make a user namespace");
+    if (pid > 0)
+        return (pid_t)pid;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+        _exit(1); /* nobody would end us */
+    for (;;)
+        (void)pause();
+}
+
+int ids_open_namespace(const struct ids *ids, struct err *e)
+{
+    pid_t holder = start_holder(e);
+    char path[64];
+    int fd = -1;
+
+    if (holder < 0)
+        return -1;
+    if (ids_write(ids, holder, e) == 0) {
+        (void)snprintf(path, sizeof path, "/proc/%d/ns/user", holder);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            (void)err_sys(e, "cannot open the map of ids");
+    }
+    (void)kill(holder, SIGKILL);
+    (void)TEMP_FAILURE_RETRY(waitpid(holder, NULL, 0));
+    return fd;
 }

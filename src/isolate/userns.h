@@ -16,6 +16,7 @@
 enum ids_kind {
     IDS_ONE,  /* the one id inside is the caller */
     IDS_ROOT, /* a range, written by ourselves */
+    IDS_ENGINE, /* the caller and its range as they are on the host: of the namespace that a spawner stays in */
     IDS_RANGE, /* the caller as one id, and its range beside it, written by newuidmap and newgidmap */
 };
 
@@ -28,6 +29,9 @@ struct ids {
     uint32_t base; /* first id of the range on the host, and of that for groups */
     uint32_t gid_base;
     uint32_t count;
+    /* We are in a namespace of IDS_ENGINE: what newuidmap would be asked for is ours to write. Set-user-ID programs have
+     * no rights in it anyway. */
+    bool is_nested;
 };
 
 /* The range of root's sandbox of this name: a hash picks one of IDS_SLOTS, so a name always has the same files. Two
@@ -43,6 +47,10 @@ struct span ids_find_name(struct span passwd, uid_t uid);
 /* What this caller has to give. wants_range: more than one id, where an account has them; ERR_UNSUPPORTED where not. */
 int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
                struct err *e);
+/* All that this account has to give, each id as itself; IDS_ONE where it has no range. */
+int ids_of_engine(struct ids *ret, struct err *e);
+/* A user namespace with these ids, kept alive by its descriptor; -1. */
+int ids_open_namespace(const struct ids *ids, struct err *e);
 /* The map lines, for the kernel or for newuidmap. */
 int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e);
 /* Writes both maps of the process that has just been cloned. */

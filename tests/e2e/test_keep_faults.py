@@ -13,8 +13,9 @@ import uuid
 
 import pytest
 
+from harness import proc
 from harness.caller import caller_or_skip
-from harness.owner import Owner, alive, carrying, groups, groups_of, networks
+from harness.owner import Owner, alive, carrying, groups_of
 from harness.server import wait_until
 
 pytestmark = [pytest.mark.ours]
@@ -88,6 +89,7 @@ class Strike:
 
     def __init__(self, who, mark, chance):
         self.who, self.mark, self.chance = who, mark, chance
+        self.tag = f"x{uuid.uuid4().hex[:8]}"
 
     def start(self, *args):
         return subprocess.Popen([*self.who.prefix, str(self.who.silica), *args], env=self.who.env, stdin=subprocess.DEVNULL,
@@ -105,7 +107,7 @@ class Strike:
         return found
 
     def once(self, number):
-        name = f"x-{number}"
+        name = f"{self.tag}-{number}"
         args = self.chance.choice([["-d"], ["-d", "--keep"], ["--keep"]])
         p = self.start("run", *args, "--name", name, "--pids", "50", "-e", self.mark, "--", "sh", "-c",
                        "echo out; setsid sleep 4732 & sleep 4732" if "-d" in args else "setsid sleep 4732 & true")
@@ -132,7 +134,7 @@ def test_killed_anywhere(who):
     neighbour = Owner(who.name)
     beside = neighbour.up(script="while sleep 0.1; do echo tick; done")
     mark = f"MARK={uuid.uuid4()}"
-    before = pathlib.Path("/proc/mounts").read_text(), groups(), networks()
+    mounts = pathlib.Path("/proc/mounts").read_text()
     strike = Strike(who, mark, random.Random(4711))
     killed = [strike.once(i) for i in range(KILLS)]
     who.ok("rm", "-f", "--all")
@@ -140,13 +142,14 @@ def test_killed_anywhere(who):
 
     def is_clean():
         who.ok("doctor", "--clean")
-        return groups() <= before[1]
+        return groups_of(strike.tag) == []
 
     wait_until(is_clean, 30, "no cgroups are left")
-    assert pathlib.Path("/proc/mounts").read_text() == before[0]
+    assert pathlib.Path("/proc/mounts").read_text() == mounts
     assert who.list() == {} and list((who.data / "sandboxes").iterdir()) == []
-    wait_until(lambda: {p.name for p in who.data.iterdir()} <= {"keeper.lock", "keeper.log", "sandboxes", "engine.sock"}, 20, "files")
-    wait_until(lambda: networks() <= before[2], 30, "no network namespaces are left")
+    # A namespace lives as long as a process is in it or holds it: keeper and spawner are the last of those.
+    wait_until(lambda: proc.with_argument(str(who.data)) == [], 30, "keepers and spawners end")
+    wait_until(lambda: {p.name for p in who.data.iterdir()} == {"keeper.lock", "keeper.log", "sandboxes"}, 20, "files")
     ticks = len(neighbour.log(beside))
     wait_until(lambda: len(neighbour.log(beside)) > ticks, what="the neighbour goes on")
     neighbour.ok("rm", "-f", "--all")

@@ -78,18 +78,3 @@ def carrying(mark):
         except OSError:
             pass
     return found
-
-
-def groups():
-    return {path for path, _, _ in os.walk("/sys/fs/cgroup") if "/silica-" in path}
-
-
-def networks():
-    """The network namespaces that somebody lives in, as far as we may look."""
-    found = set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            found.add(os.readlink(f"/proc/{pid}/ns/net"))
-        except OSError:
-            pass
-    return found
