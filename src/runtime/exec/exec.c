@@ -19,7 +19,10 @@
 #define YOUNG_MS      2U
 #define YOUNG_MAX_MS  20U
 #define YOUNG_PER_CPU 2U
-#define YOUNG_MIN     4U /* also on one processor: commands wait for other things too */
+/* A streamed command shows that it started by its end, or by being there after so long, which is more than most execs
+ * take: a short one so costs its client one answer, with start, output and end. */
+#define YOUNG_STREAM_MS 1U
+#define YOUNG_MIN       4U /* also on one processor: commands wait for other things too */
 
 static void start_next(struct exec_pool *pool);
 
@@ -154,6 +157,15 @@ void exec_grow_up(struct exec *x)
     start_next(x->pool);
 }
 
+void exec_tell_started(struct exec *x)
+{
+    if (x->is_told)
+        return;
+    x->is_told = true;
+    if (x->ops && x->ops->on_started)
+        x->ops->on_started(x->ctx, x->pid);
+}
+
 static void on_child(void *ctx)
 {
     struct exec *x = ctx;
@@ -163,6 +175,8 @@ static void on_child(void *ctx)
     if (x->launch.flight)
         x->result.fail = spawn_flight_fail(x->launch.flight);
     exec_launch_done(&x->launch);
+    if (!x->result.fail.step)
+        exec_tell_started(x);
     x->state = EXEC_DRAINING;
     x->result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     x->result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -183,11 +197,18 @@ static void on_child(void *ctx)
 static void on_grown_up(void *ctx)
 {
     struct exec *x = ctx;
+    bool is_over = exec_launch_is_over(&x->launch);
 
     exec_grow_up(x);
+    if (!is_over && exec_is_streamed(x)) { /* a slow disk */
+        ev_timer_start(x->pool->loop, &x->timer, YOUNG_MS, on_grown_up, x);
+        return;
+    }
     exec_out_open(x);
-    if (exec_launch_is_over(&x->launch) && !spawn_flight_fail(x->launch.flight).step)
-        exec_launch_done(&x->launch); /* a failure is wanted when the child is reaped */
+    if (!is_over || spawn_flight_fail(x->launch.flight).step)
+        return; /* a failure is wanted when the child is reaped */
+    exec_launch_done(&x->launch);
+    exec_tell_started(x);
 }
 
 static void on_deadline(void *ctx)
@@ -209,14 +230,15 @@ static void begin_run(struct exec *x)
     x->started_ms = ev_now_ms(pool->loop);
     if (x->deadline_ms)
         ev_timer_start(pool->loop, &x->deadline, x->deadline_ms, on_deadline, x);
-    if (exec_is_streamed(x)) {
+    x->is_told = !exec_is_streamed(x);
+    x->is_young = !exec_is_streamed(x);
+    pool->young += x->is_young;
+    if (x->mode == EXEC_PTY)
         exec_out_open(x);
-    } else {
-        x->is_young = true;
-        pool->young++;
-        ev_timer_start(pool->loop, &x->timer, MIN(YOUNG_MS + pool->young, YOUNG_MAX_MS),
+    else
+        ev_timer_start(pool->loop, &x->timer,
+                       x->is_young ? MIN(YOUNG_MS + pool->young, YOUNG_MAX_MS) : YOUNG_STREAM_MS,
                        on_grown_up, x);
-    }
     exec_in_begin(x);
 }
 
@@ -249,8 +271,7 @@ static void on_spawned(void *ctx)
         exec_start_kill(x);
     else if (pool->is_stopping)
         exec_signal(x, SIGTERM);
-    if (x->ops && x->ops->on_started)
-        x->ops->on_started(x->ctx, x->pid);
+    exec_tell_started(x);
 }
 
 static void on_never_ran(void *ctx)
@@ -258,8 +279,8 @@ static void on_never_ran(void *ctx)
     finish(ctx);
 }
 
-/* A command whose start nobody has to be told of needs no thread that waits for its exec: if the program cannot be run,
- * that is known when the child has ended. */
+/* No thread has to wait for the exec: if the program cannot be run, that is known when the child has ended, and that it
+ * runs a moment later. A terminal, where people wait for the first sign, is worth one. */
 static void launch_here(struct exec *x)
 {
     exec_launch_begin(x);
@@ -276,7 +297,7 @@ static void launch(struct exec *x)
 {
     x->state = EXEC_SPAWNING;
     list_add(&x->pool->live, x);
-    if (!exec_is_streamed(x)) {
+    if (x->mode != EXEC_PTY) {
         launch_here(x);
         return;
     }

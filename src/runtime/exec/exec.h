@@ -3,8 +3,8 @@
  * Owns:     the pool owns the spawn threads, the queue and the prepared environment. An exec owns its process
  *           (and the right to end all that descends from it), its pipes or terminal, and what it captured.
  * Used by:  the command handlers of python/, sandboxd/ and pydantic/.
- * Threads:  the loop's. Ending trees happens on threads of their own, and spawning where the start is waited for,
- *           which is in EXEC_STREAM and EXEC_PTY; in the other modes a child is left to itself from its birth.
+ * Threads:  the loop's. Ending trees happens on threads of their own, and starting terminals, whose exec is waited for;
+ *           in the other modes a child is left to itself from its birth.
  * Life:     exec_start gives a handle; on_exit runs exactly once, whatever happens (also when the program
  *           could not be started, or never was), and after it returns the handle is gone. No callback runs
  *           inside exec_start. A handler whose client left calls exec_detach (the command goes on, nobody is
@@ -82,7 +82,8 @@ struct exec_result {
 };
 
 struct exec_ops {
-    /* It runs. pid is for logs only: signals go through exec_signal. EXEC_STREAM and EXEC_PTY only; may be NULL. */
+    /* It runs, or has run: of a short command it comes right before its output and on_exit. pid is for logs only: signals
+     * go through exec_signal. EXEC_STREAM and EXEC_PTY only; may be NULL. */
     void (*on_started)(void *ctx, pid_t pid);
     /* A piece of output, valid for the call. EXEC_STREAM and EXEC_PTY only. */
     void (*on_output)(void *ctx, enum exec_stream which, struct span piece);

@@ -82,6 +82,7 @@ struct exec {
     struct ev_timer deadline;
     struct ev_timer timer; /* first the end of its youth, later the end of draining */
     bool is_young;         /* may end any moment, and its start still costs */
+    bool is_told;          /* on_started has run, or need not */
     struct ev_task task;   /* finishes what never ran */
     bool is_paused, is_drain_due;
     bool is_killing, is_killed; /* its tree is being ended; has been */
@@ -147,9 +148,10 @@ void exec_in_begin(struct exec *x); /* the process is there: send what was queue
 void exec_in_close(struct exec *x); /* fails what is queued */
 
 /* exec.c */
-void exec_grow_up(struct exec *x);     /* it runs for a while now: the next may start */
-void exec_settle(struct exec *x);      /* an output ended; perhaps that was all */
-void exec_start_drain(struct exec *x); /* it ended or was killed: its pipes get so long to close */
+void exec_tell_started(struct exec *x); /* once, and before any output */
+void exec_grow_up(struct exec *x);      /* it runs for a while now: the next may start */
+void exec_settle(struct exec *x);       /* an output ended; perhaps that was all */
+void exec_start_drain(struct exec *x);  /* it ended or was killed: its pipes get so long to close */
 
 /* exec_end.c */
 void exec_start_kill(struct exec *x);

@@ -39,10 +39,13 @@ static void take(struct exec *x, size_t which, struct span piece)
     o->total += piece.n;
     if (!x->ops)
         return; /* nobody wants it any more */
-    if (exec_is_streamed(x))
-        x->ops->on_output(x->ctx, (enum exec_stream)which, piece);
-    else
+    if (!exec_is_streamed(x)) {
         keep(x, o, piece);
+        return;
+    }
+    exec_tell_started(x);
+    if (x->ops)
+        x->ops->on_output(x->ctx, (enum exec_stream)which, piece);
 }
 
 void exec_out_read(struct exec *x, size_t which)
