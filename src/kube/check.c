@@ -396,12 +396,13 @@ static int check_members(struct walk *w, const struct schema_type *t, const stru
                 add_issue(w, "unknown", here);
             continue;
         }
-        if (f ? seen_before(&seen, (size_t)(f - t->fields)) : *type_meta)
-            w->is_loose ? (void)0 : add_issue(w, "duplicate", here);
+        if (f && check_field(w, t, f, here, value) < 0)
+            return -1;
+        /* Told behind what its value has to say. */
+        if ((f ? seen_before(&seen, (size_t)(f - t->fields)) : *type_meta) && !w->is_loose)
+            add_issue(w, "duplicate", here);
         if (type_meta)
             *type_meta = true;
-        else if (check_field(w, t, f, here, value) < 0)
-            return -1;
     }
     return 0;
 }

@@ -142,6 +142,12 @@ static bool is_type_meta(struct span name)
     return span_is(name, "apiVersion") || span_is(name, "kind");
 }
 
+/* Metadata that is null is none; other nulls are values: a Role without rules says so. */
+static bool is_no_meta(struct span name, enum json_type type)
+{
+    return type == JSON_NULL && span_is(name, "metadata");
+}
+
 static int version_of(const struct json *text, uint64_t *ret, struct err *e)
 {
     struct span s = json_str(text);
@@ -180,6 +186,8 @@ int object_parse(const struct kind *kind, const struct json *body, struct object
     if (json_type(body) != JSON_OBJECT)
         return err_set(e, ERR_INVALID, "the body is a JSON %s, not an object",
                        json_type_name(body));
+    if (json_count(body) > 4 * OBJECT_MEMBERS_MAX) /* each is looked up below */
+        return err_set(e, ERR_LIMIT, "the body has %zu members", json_count(body));
     if (version_of(json_get(json_get(body, "metadata"), "resourceVersion"), &version, e) < 0)
         return -1;
     JSON_MEMBERS(name, value, body)
@@ -187,7 +195,7 @@ int object_parse(const struct kind *kind, const struct json *body, struct object
         const char *text = json_cstr(name);
         struct json_doc *doc = NULL;
 
-        if (is_type_meta(json_str(name)) || json_is_null(value) ||
+        if (is_type_meta(json_str(name)) || is_no_meta(json_str(name), json_type(value)) ||
             json_get_span(body, json_str(name)) != value)
             continue;
         if (!text)
@@ -372,7 +380,7 @@ int object_freeze(const struct kind *kind, const struct object *base, struct jso
         struct json_node *node = json_node_value_at(root, i);
         struct json_doc *doc = NULL;
 
-        if (is_type_meta(name) || json_node_type(node) == JSON_NULL)
+        if (is_type_meta(name) || is_no_meta(name, json_node_type(node)))
             continue;
         if (memchr(name.p, '\0', name.n))
             return err_set(e, ERR_INVALID, "a member's name holds a NUL");

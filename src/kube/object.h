@@ -29,7 +29,7 @@ struct object_member {
  * Takes references of its own. ERR_INVALID: metadata is not an object. ERR_LIMIT: too many. */
 int object_new(const struct kind *kind, const struct object_member *members, size_t n,
                struct object **ret, struct err *e);
-/* From a body: each member becomes a document of its own; nulls are left out. Kind and version were
+/* From a body: each member becomes a document of its own, nulls too. Kind and version were
  * judged by the caller. ERR_INVALID: not an object, metadata is none, or a resourceVersion that is no
  * number. */
 int object_parse(const struct kind *kind, const struct json *body, struct object **ret,

@@ -137,13 +137,24 @@ static void write_value_rules(const struct openapi_writer *w, const struct schem
         openapi_text(w, "pattern", r->pattern);
 }
 
+static void write_members(const struct openapi_writer *w, const struct schema_type *t);
+
+/* The types of custom kinds have no name of their own in the public documents. */
+static bool is_nameless(const struct schema_type *t)
+{
+    return strncmp(t->package, "agents/", 7) == 0 || strncmp(t->package, "extensions/", 11) == 0 ||
+           strncmp(t->package, "gateway/", 8) == 0;
+}
+
 /* What one value is, as members of the open object. References stand behind allOf in version 3, where
  * nothing may stand beside them. */
 static void write_value(const struct openapi_writer *w, const struct schema_field *f)
 {
     const char *ref = f->ref ? f->ref->openapi : scalar_ref(f->value);
 
-    if (ref && w->is_v3) {
+    if (f->ref && is_nameless(f->ref)) {
+        write_members(w, f->ref);
+    } else if (ref && w->is_v3) {
         json_out_key(w->o, "allOf");
         json_out_array_begin(w->o);
         openapi_ref(w, ref);
@@ -205,7 +216,8 @@ static void write_field(const struct openapi_writer *w, const struct schema_fiel
 {
     json_out_key(w->o, f->name);
     json_out_object_begin(w->o);
-    if (f->doc && (w->is_v3 || f->shape != SCHEMA_SINGLE || (!f->ref && !scalar_ref(f->value))))
+    if (f->doc && (w->is_v3 || f->shape != SCHEMA_SINGLE || (f->ref && is_nameless(f->ref)) ||
+                   (!f->ref && !scalar_ref(f->value))))
         openapi_text(w, "description", f->doc); /* nothing stands beside a $ref of version 2 */
     if (f->shape == SCHEMA_LIST)
         write_list(w, f);
@@ -272,13 +284,8 @@ static void write_required(const struct openapi_writer *w, const struct schema_t
         json_out_array_end(w->o);
 }
 
-static void write_type(const struct openapi_writer *w, const struct schema_type *t)
+static void write_members(const struct openapi_writer *w, const struct schema_type *t)
 {
-    const char *version = NULL;
-    const struct kind *k = kind_of_type(t, &version);
-
-    json_out_key(w->o, t->openapi);
-    json_out_object_begin(w->o);
     openapi_text(w, "type", "object");
     write_required(w, t);
     if (t->field_count || t->has_type_meta) {
@@ -291,6 +298,18 @@ static void write_type(const struct openapi_writer *w, const struct schema_type 
     }
     if (t->is_atomic)
         openapi_text(w, "x-kubernetes-map-type", "atomic");
+}
+
+static void write_type(const struct openapi_writer *w, const struct schema_type *t)
+{
+    const char *version = NULL;
+    const struct kind *k = kind_of_type(t, &version);
+
+    if (is_nameless(t) && !t->is_custom)
+        return;
+    json_out_key(w->o, t->openapi);
+    json_out_object_begin(w->o);
+    write_members(w, t);
     if (k)
         gvk_list(w, k->group, version, k->name);
     json_out_object_end(w->o);

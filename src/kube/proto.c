@@ -103,7 +103,7 @@ static int read_type_meta(struct span message, struct proto_envelope *env, struc
 
 int proto_envelope_read(struct span body, struct proto_envelope *ret, struct err *e)
 {
-    struct proto_envelope env = { 0 };
+    struct proto_envelope env = { BYTES(""), BYTES(""), BYTES("") };
     struct span encoding = SPAN_NONE, type = SPAN_NONE;
     struct part p;
     int got;
@@ -181,7 +181,7 @@ static int read_text_of(struct reader *r, struct span message, struct span *ret)
     struct part p;
     int got;
 
-    *ret = SPAN_NONE;
+    *ret = SPAN("");
     while ((got = next_part(&message, &p, r->e)) > 0)
         if (p.number == 1 && p.wire == WIRE_BYTES)
             *ret = p.bytes;
@@ -209,7 +209,7 @@ static int read_raw(struct reader *r, struct span message, struct json_node **re
 static int read_int_or_string(struct reader *r, struct span message, struct json_node **ret)
 {
     uint64_t type = 0, number = 0;
-    struct span text = SPAN_NONE;
+    struct span text = SPAN("");
     struct part p;
     int got;
 
@@ -326,8 +326,8 @@ static int read_value(struct reader *r, const struct schema_type *t, const struc
 static int read_entry(struct reader *r, const struct schema_type *t, const struct schema_field *f,
                       const struct part *entry, unsigned depth, struct json_node *map)
 {
-    struct span rest = entry->bytes, key = SPAN_NONE;
-    struct part p, value = { .wire = WIRE_BYTES };
+    struct span rest = entry->bytes, key = SPAN("");
+    struct part p, value = { .wire = WIRE_BYTES, .bytes = BYTES("") };
     struct json_node *node = NULL;
     int got;
 

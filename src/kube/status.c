@@ -144,13 +144,14 @@ int status_apply_conflict(struct status *st, const char *fmt, ...)
 
 int status_invalid(struct status *st, const struct kind *k, const char *name)
 {
+    const char *group = k->storage_kind ? "" : k->group; /* it is judged as what it is stored as */
     struct err e;
 
     set(st, 422, "Invalid");
-    st->group = k->group;
+    st->group = group;
     st->kind = k->name;
     set_text(&st->name, name);
-    add_qualified(st, k->name, k->group);
+    add_qualified(st, k->name, group);
     add_quoted(st, " ", name);
     (void)buf_addf(&st->message, &e, " is invalid%s", st->causes.n ? ": " : "");
     (void)causes_summary(&st->causes, &st->message, &e);

@@ -15,7 +15,7 @@ static bool selects(const struct json *selector, const struct json *labels)
 }
 
 /* The pod template of a workload, with the selector that must find its pods. */
-static void check_template(const struct validation *v, struct causes *c, const char *what)
+static void check_template(const struct validation *v, struct causes *c)
 {
     static const char *const always[] = { "Always", NULL };
     const struct json *spec = object_member(v->object, "spec");
@@ -34,7 +34,7 @@ static void check_template(const struct validation *v, struct causes *c, const c
         valid_label_selector(c, AT(at, "selector"), selector);
         if (is_empty)
             causes_add(c, CAUSE_INVALID, AT(at, "selector"), selector,
-                       "empty selector is invalid for %s", what);
+                       "empty selector is invalid for deployment");
     }
     if (!selector || json_is_null(selector) || !selects(selector, labels)) {
         const struct field_path *labels_at = AT(AT(template_at, "metadata"), "labels");
@@ -88,7 +88,7 @@ void validate_deployment(const struct validation *v, struct causes *c)
     const struct json *spec = object_member(v->object, "spec");
     const struct field_path *at = AT(NULL, "spec");
 
-    check_template(v, c, "deployment");
+    check_template(v, c);
     check_strategy(c, json_get(spec, "strategy"));
     valid_not_negative(c, AT(at, "minReadySeconds"), json_get(spec, "minReadySeconds"));
     valid_not_negative(c, AT(at, "revisionHistoryLimit"), json_get(spec, "revisionHistoryLimit"));
@@ -98,7 +98,7 @@ void validate_deployment(const struct validation *v, struct causes *c)
 
 void validate_replica_set(const struct validation *v, struct causes *c)
 {
-    check_template(v, c, "replicaset");
+    check_template(v, c);
     valid_not_negative(c, AT(AT(NULL, "spec"), "minReadySeconds"),
                        object_at(v->object, "spec.minReadySeconds"));
 }
@@ -119,6 +119,29 @@ static void check_share(struct causes *c, const struct field_path *at, const str
     valid_not_negative(c, at, v);
 }
 
+/* The public server shows its own struct. */
+static void both_set(struct causes *c, const struct json *spec)
+{
+    static const char *const members[][2] = { { "MinAvailable", "minAvailable" },
+                                              { "Selector", "selector" },
+                                              { "MaxUnavailable", "maxUnavailable" },
+                                              { "UnhealthyPodEvictionPolicy",
+                                                "unhealthyPodEvictionPolicy" } };
+    OWN(buf_done) struct buf shown = BUF_INIT(4096);
+    struct json_out o;
+    struct err e;
+
+    json_out_init(&o, &shown, 0);
+    json_out_object_begin(&o);
+    EACH(member, members) {
+        json_out_key(&o, (*member)[0]), json_out_value(&o, json_get(spec, (*member)[1]));
+    }
+    json_out_object_end(&o);
+    causes_add_shown(c, CAUSE_INVALID, AT(NULL, "spec"),
+                     json_out_end(&o, &e) < 0 ? "{...}" : buf_cstr(&shown),
+                     "minAvailable and maxUnavailable cannot be both set");
+}
+
 void validate_budget(const struct validation *v, struct causes *c)
 {
     static const char *const policies[] = { "AlwaysAllow", "IfHealthyBudget", NULL };
@@ -128,8 +151,7 @@ void validate_budget(const struct validation *v, struct causes *c)
                       *max = json_get(spec, "maxUnavailable");
 
     if (min && max)
-        causes_add(c, CAUSE_INVALID, at, spec,
-                   "minAvailable and maxUnavailable cannot be both set");
+        both_set(c, spec);
     check_share(c, AT(at, "minAvailable"), min);
     check_share(c, AT(at, "maxUnavailable"), max);
     valid_label_selector(c, AT(at, "selector"), json_get(spec, "selector"));

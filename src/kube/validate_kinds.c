@@ -303,8 +303,8 @@ void validate_event(const struct validation *v, struct causes *c)
 
     if (v->kind->group[0] && !v->old)
         check_new_event(v, c);
-    /* Of cluster-scoped objects nothing is known here: their events live in "default". */
-    if (space.n && !span_is(space, object_namespace(v->object)))
+    /* Events about objects without a namespace live in "default". */
+    if (!span_is(space.n ? space : SPAN("default"), object_namespace(v->object)))
         causes_add_text(c, CAUSE_INVALID, AT(AT(NULL, "involvedObject"), "namespace"), space,
                         "does not match event.namespace");
 }
@@ -342,7 +342,9 @@ void validate_storage_class(const struct validation *v, struct causes *c)
 
 void validate_runtime_class(const struct validation *v, struct causes *c)
 {
-    (void)valid_name(c, AT(NULL, "handler"), object_member(v->object, "handler"), NAMES_DNS_LABEL);
+    if (valid_need_text(c, AT(NULL, "handler"), object_member(v->object, "handler")))
+        (void)valid_name(c, AT(NULL, "handler"), object_member(v->object, "handler"),
+                         NAMES_DNS_LABEL);
     if (v->old)
         valid_unchanged(c, AT(NULL, "handler"), object_member(v->object, "handler"),
                         object_member(v->old, "handler"));
