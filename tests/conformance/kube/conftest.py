@@ -92,20 +92,24 @@ def ns(api):
 def t(request, api, ns):
     """Named after file and test: test_raw_lists.py's test_paging is golden/lists-paging.json."""
     name = f"{request.path.stem.removeprefix('test_').removeprefix('raw_')}-{request.function.__name__.removeprefix('test_')}"
-    made = Transcript(api, name, ns)
-    yield made
-    if request.node.stash.get(passed, False):
-        made.finish()
+    return Transcript(api, name, ns)
 
 
-passed = pytest.StashKey()
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """A scenario that ran to its end is compared with its golden, as part of the test."""
+    result = yield
+    if "t" in pyfuncitem.funcargs:
+        pyfuncitem.funcargs["t"].finish()
+    return result
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = (yield).get_result()
-    if report.when == "call":
-        item.stash[passed] = report.passed
+def pytest_collection_modifyitems(items):
+    """What not-yet.txt lists may fail."""
+    listed = {line.strip() for line in (HERE / "not-yet.txt").read_text().splitlines() if not line.startswith("#")}
+    for item in items:
+        if f"{item.path.name}::{item.name}" in listed:
+            item.add_marker(pytest.mark.xfail(reason="not yet: in not-yet.txt", strict=False))
 
 
 class Kubectl:

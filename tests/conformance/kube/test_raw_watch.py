@@ -68,13 +68,25 @@ def test_initial_events(t):
 
 def test_ends(t):
     t.ask("POST", SANDBOXES, sandbox("a"))
-    t.watch("a version long gone", SANDBOXES, resourceVersion="1", count=1)
     t.watch("a version that is no number", SANDBOXES, resourceVersion="abc", count=1)
     t.watch("a namespace that is not there is just quiet", "/api/v1/namespaces/none/configmaps", resourceVersion="0", seconds=1)
     t.watch("the old path for a watch", "/api/v1/watch/namespaces/{ns}/configmaps", count=1, fieldSelector="metadata.name=kube-root-ca.crt")
     t.watch("a timeout that is no number", SANDBOXES, seconds="soon")
     t.watch("a limit means nothing to a watch", SANDBOXES, limit=1, resourceVersion="0", count=1)
     t.get("watch of one object by its path", SANDBOXES + "/a", watch="1", resourceVersion="0", timeoutSeconds="1", only=lambda o: o["kind"] if isinstance(o, dict) and "kind" in o else o)
+
+
+def test_too_old(api, ns):
+    """A version that is no longer kept: one ERROR event with 410, or, where it still is kept, what came after it."""
+    api.request("POST", SANDBOXES.replace("{ns}", ns), json=sandbox("a"))
+    with api.watch(SANDBOXES.replace("{ns}", ns), {"resourceVersion": "1", "timeoutSeconds": 5}) as stream:
+        event = json.loads(next(stream.iter_lines()))
+    if event["type"] == "ERROR":
+        status = event["object"]
+        assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
+        assert status["message"].startswith("too old resource version: 1 (")
+    else:
+        assert api.kind == "ours" and (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
 
 
 def test_headers(t):
