@@ -164,7 +164,7 @@ def row(out, types, owner, field, number):
         flags.append("ATOMIC")
     patch = a.get("patch", "").split(",")
     flags += [flag for word, flag in (("merge", "PATCH_MERGE"), ("retainKeys", "RETAIN_KEYS"), ("replace", "PATCH_REPLACE")) if word in patch]
-    return (f"{{ {cstr(name)}, SCHEMA_{SCALARS.get(kind, 'OBJECT')}, SCHEMA_{shape}, SCHEMA_LIST_{listing}, "
+    return (f"{{ {cstr(name)}, {len(name)}, SCHEMA_{SCALARS.get(kind, 'OBJECT')}, SCHEMA_{shape}, SCHEMA_LIST_{listing}, "
             f"{' | '.join('SCHEMA_' + f for f in flags) or '0'}, {0 if number == '-' else number}, {'&' + ref.c if ref else 'NULL'}, "
             f"{out.list_of(a['map'].split(',') if 'map' in a else None)}, {cstr(a.get('key'))}, {cstr(a.get('default'))}, {cstr(a.get('fill'))}, "
             f"{cstr(a.get('go'))}, {out.rules_of(a)}, {a.get('doc', 'NULL')} }},")

@@ -9,9 +9,11 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
-#define BACKLOG 128 /* callers that wait for the same sandbox to answer */
+#define BACKLOG   128 /* callers that wait for the same sandbox to answer */
+#define CONNECT_S 10  /* for a place among them */
 
 static const char *const box_files[] = { DIR_SPEC,        DIR_STATE,        DIR_EXIT,
                                          DIR_CONTROL,     DIR_LOG,          DIR_OLD_LOG,
@@ -256,16 +258,27 @@ int dir_listen(int fd, const char *file, int type, int *ret_fd, struct err *e)
     return 0;
 }
 
+/* A queue that is full is waited for, but not for ever. */
+static int set_deadline(int sock, time_t seconds)
+{
+    const struct timeval t = { .tv_sec = seconds };
+
+    return setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+}
+
 int dir_connect(int fd, const char *file, int type, int *ret_fd, struct err *e)
 {
     OWN_FD int sock = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
     struct sockaddr_un at;
 
     address_of(fd, file, &at);
-    if (sock < 0 || connect(sock, (struct sockaddr *)&at, sizeof at) < 0) {
+    if (sock < 0 || set_deadline(sock, CONNECT_S) < 0 ||
+        connect(sock, (struct sockaddr *)&at, sizeof at) < 0 || set_deadline(sock, 0) < 0) {
         (void)err_sys(e, "cannot connect to '%s'", file);
         if (e->sys == ECONNREFUSED)
             e->code = ERR_UNAVAILABLE;
+        if (e->sys == EAGAIN)
+            e->code = ERR_TIMEOUT;
         return -1;
     }
     *ret_fd = take_fd(&sock);

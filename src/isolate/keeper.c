@@ -162,6 +162,7 @@ int keeper_run(const struct keeper_spec *spec, struct err *e)
     int ready_fd = spec->ready_fd, rc;
 
     (void)prctl(PR_SET_NAME, "silica-keeper");
+    (void)umask(077);
     k->spec = spec;
     k->dir = (struct dir)DIR_INIT;
     k->lock_fd = k->listen_fd = k->self_pidfd = k->spawner_fd = k->engine_fd = -1;

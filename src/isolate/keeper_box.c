@@ -297,7 +297,7 @@ static void go_up(struct kept *b)
     b->state = KEPT_UP;
     if (b->timeout_ms)
         ev_timer_start(b->keeper->loop, &b->timeout, b->timeout_ms, on_timeout, b);
-    if (b->is_removing)
+    if (b->is_removing || b->keeper->is_stopping)
         kept_kill(b);
     tell_created(b, NULL);
 }
@@ -386,7 +386,7 @@ void kept_made(struct kept *b, const struct spawner_answer *answer)
         tell_created(b, &e);
         b->is_kept = false;
         kept_kill(b);
-    } else if (!b->has_command || b->is_removing) {
+    } else if (!b->has_command || b->is_removing || b->keeper->is_stopping) {
         go_up(b);
     } else {
         ev_io_want(&b->status_io, EV_READ);

@@ -304,8 +304,20 @@ static void find_repeats(struct repeats *r, const struct json *object)
     qsort(r->names, r->n, sizeof r->names[0], by_place);
 }
 
+/* Below, comparing is quicker than sorting. */
+#define FEW_MEMBERS 12
+
 static bool is_repeat(struct repeats *r, const struct json *object, const struct json *name)
 {
+    if (json_count(object) <= FEW_MEMBERS) {
+        JSON_MEMBERS(other, value, object)
+        {
+            if (other == name || !value)
+                return false;
+            if (span_eq(json_str(other), json_str(name)))
+                return true;
+        }
+    }
     if (!r->is_known)
         find_repeats(r, object);
     return bsearch(&name, r->names, r->n, sizeof r->names[0], by_place) != NULL;

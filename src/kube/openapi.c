@@ -111,7 +111,7 @@ int openapi_v3(const struct openapi_info *info, const char *group, const char *v
 {
     struct chosen c = { .n = 0 };
     struct json_out o;
-    struct openapi_writer w = { &o, true };
+    struct openapi_writer w = { &o, true, false };
 
     choose(&c, group, version);
     if (c.n == 0)
@@ -125,7 +125,7 @@ int openapi_v2(const struct openapi_info *info, struct buf *out, struct err *e)
 {
     struct chosen c = { .n = 0 };
     struct json_out o;
-    struct openapi_writer w = { &o, false };
+    struct openapi_writer w = { &o, false, false };
 
     choose(&c, NULL, NULL);
     json_out_init(&o, out, 0);

@@ -8,6 +8,7 @@
 struct openapi_writer {
     struct json_out *o;
     bool is_v3;
+    bool is_custom; /* inside a custom kind: scalars are told in place */
 };
 
 /* Types that a document needs: those given, and what they refer to. */

@@ -154,6 +154,10 @@ static void write_value(const struct openapi_writer *w, const struct schema_fiel
 
     if (f->ref && is_nameless(f->ref)) {
         write_members(w, f->ref);
+    } else if (w->is_custom && !f->ref &&
+               (f->value == SCHEMA_TIME || f->value == SCHEMA_MICROTIME)) {
+        openapi_text(w, "type", "string");
+        openapi_text(w, "format", "date-time");
     } else if (ref && w->is_v3) {
         json_out_key(w->o, "allOf");
         json_out_array_begin(w->o);
@@ -286,6 +290,8 @@ static void write_required(const struct openapi_writer *w, const struct schema_t
 
 static void write_members(const struct openapi_writer *w, const struct schema_type *t)
 {
+    const struct openapi_writer inner = { w->o, w->is_v3, is_nameless(t) };
+
     openapi_text(w, "type", "object");
     write_required(w, t);
     if (t->field_count || t->has_type_meta) {
@@ -293,7 +299,7 @@ static void write_members(const struct openapi_writer *w, const struct schema_ty
         if (t->has_type_meta)
             write_type_meta(w);
         for (size_t i = 0; i < t->field_count; i++)
-            write_field(w, &t->fields[i]);
+            write_field(&inner, &t->fields[i]);
         json_out_object_end(w->o);
     }
     if (t->is_atomic)

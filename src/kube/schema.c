@@ -7,7 +7,7 @@
 const struct schema_field *schema_field(const struct schema_type *t, struct span name)
 {
     for (size_t i = 0; i < t->field_count; i++)
-        if (span_is(name, t->fields[i].name))
+        if (t->fields[i].name_n == name.n && memcmp(t->fields[i].name, name.p, name.n) == 0)
             return &t->fields[i];
     return NULL;
 }

@@ -68,6 +68,7 @@ struct schema_type;
 
 struct schema_field {
     const char *name; /* in JSON */
+    size_t name_n;    /* its length: names are looked up all the time */
     enum schema_value value;
     enum schema_shape shape;
     enum schema_list list;

@@ -20,13 +20,13 @@ bool table_include_parse(struct span text, enum table_include *ret)
     return true;
 }
 
-static void write_column(struct json_out *o, const struct table_column *c)
+static void write_column(struct json_out *o, const struct table_column *c, const char *description)
 {
     json_out_object_begin(o);
     json_out_key(o, "name"), json_out_cstr(o, c->name);
     json_out_key(o, "type"), json_out_cstr(o, c->type);
     json_out_key(o, "format"), json_out_cstr(o, c->format);
-    json_out_key(o, "description"), json_out_cstr(o, "");
+    json_out_key(o, "description"), json_out_cstr(o, description);
     json_out_key(o, "priority"), json_out_i64(o, c->priority);
     json_out_object_end(o);
 }
@@ -50,15 +50,21 @@ void table_columns(const struct kind *k, const struct kind_version *v, struct js
         size_t n;
         const struct kind_column *columns = custom_columns(v, &n);
 
-        write_column(o, &name_column);
-        for (size_t i = 0; i < n; i++)
-            write_column(o, &(struct table_column){ columns[i].name, columns[i].type, "", 0 });
+        write_column(o, &name_column, "");
+        for (size_t i = 0; i < n; i++) {
+            char text[200];
+
+            snprintf(text, sizeof text,
+                     "Custom resource definition column (in JSONPath format): %s", columns[i].path);
+            write_column(o, &(struct table_column){ columns[i].name, columns[i].type, "", 0 },
+                         text);
+        }
     } else if (m) {
         for (size_t i = 0; i < m->column_count; i++)
-            write_column(o, &m->columns[i]);
+            write_column(o, &m->columns[i], "");
     } else {
-        write_column(o, &name_column);
-        write_column(o, &(struct table_column){ "Created At", "date", "", 0 });
+        write_column(o, &name_column, "");
+        write_column(o, &(struct table_column){ "Created At", "date", "", 0 }, "");
     }
     json_out_array_end(o);
 }

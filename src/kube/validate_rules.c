@@ -75,6 +75,9 @@ static void check_int(struct walk *w, const struct schema_field *f, const struct
         causes_add_text(w->c, CAUSE_TYPE_INVALID, at, SPAN("float64"),
                         "%s in body must be of type %s: \"float64\"", field_path_text(at, w->path),
                         format);
+        causes_add_text(w->c, CAUSE_INVALID, NULL, SPAN(""),
+                        "Checked value must be of type integer with format %s in %s", format,
+                        field_path_text(at, w->path));
         return;
     }
     if (f->value == SCHEMA_INT32 && (n < INT32_MIN || n > INT32_MAX))
@@ -409,6 +412,37 @@ static void sandbox_transition(const struct validation *v, struct causes *c)
         causes_add(c, CAUSE_INVALID, AT(NULL, "spec"), NULL, "volumeClaimTemplates is immutable");
 }
 
+/* What a scale shows must be a number that a Scale can hold; said with a dot before the path. */
+static void check_scaled(const struct validation *v, struct causes *c, const char *path)
+{
+    const struct json *n = object_at(v->object, path);
+    const char *is = json_type(n) == JSON_NUMBER ? "float64"
+                     : json_type(n) == JSON_BOOL ? "bool"
+                                                 : json_type_name(n);
+    struct span text = json_type(n) == JSON_STRING ? json_str(n) : json_number(n);
+    char at[128];
+    int64_t value;
+
+    snprintf(at, sizeof at, ".%s", path);
+    if (!n || json_is_null(n))
+        return;
+    if (!json_i64(n, &value)) {
+        double d;
+
+        /* Go shows 3.0 as 3. */
+        if (json_double(n, &d) && d == (double)(int64_t)d)
+            text = span_slice(text, 0, span_find(text, '.'));
+        causes_add_shown(c, CAUSE_INVALID, AT(NULL, at), "0",
+                         "%s accessor error: %.*s is of the type %s, expected int64", at,
+                         SPAN_ARG(span_slice(text, 0, 100)), is);
+    } else if (value < 0) {
+        causes_add(c, CAUSE_INVALID, AT(NULL, at), n, "should be a non-negative integer");
+    } else if (value > INT32_MAX) {
+        causes_add(c, CAUSE_INVALID, AT(NULL, at), n, "should be less than or equal to %d",
+                   INT32_MAX);
+    }
+}
+
 /* Causes after which rules between fields are not looked at. */
 static bool is_blocking(const struct causes *c, size_t first)
 {
@@ -446,6 +480,10 @@ void validate_rules(const struct validation *v, struct causes *c)
             check_field(&w, f, AT(NULL, f->name), value);
         else if (f->flags & SCHEMA_REQUIRED)
             causes_add(c, CAUSE_REQUIRED, AT(NULL, f->name), NULL, NULL);
+    }
+    if (v->version->scale) {
+        check_scaled(v, c, v->version->scale->spec_replicas);
+        check_scaled(v, c, v->version->scale->status_replicas);
     }
     EACH(r, transitions) {
         if (strcmp(r->plural, v->kind->plural) != 0 || strcmp(r->group, v->kind->group) != 0 ||

@@ -163,6 +163,8 @@ static int serve_control(struct runtime *rt, struct listeners *ls, struct err *e
     int fd = (int)rt->opt.control_fd;
 
     rt->is_local_only = false; /* an inherited socket: its other end is the engine */
+    if (rt->opt.root && strcmp(rt->opt.root, "/") == 0)
+        rt->home = getcwd(NULL, 0); /* as long as the process; NULL does no harm */
     if (is_control_connected(rt)) {
         if (getsockname(fd, (struct sockaddr *)&peer.sa, &peer.len) < 0)
             return err_sys(e, "--control-fd %d", fd);

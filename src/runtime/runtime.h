@@ -21,6 +21,7 @@ struct runtime {
     struct runtime_options opt;
     bool is_local_only; /* no token and loopback listeners: Host is checked too */
     bool is_stopping;   /* health says 503 */
+    char *home; /* with a control socket and / as root: where the engine put us; else NULL */
     uint64_t started_ms;
     size_t store_bytes; /* of all uploads, in memory on their way to the disk */
 };

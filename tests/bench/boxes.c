@@ -242,7 +242,7 @@ static void keepers_of(pid_t pid, pid_t ret[2])
     struct span rest, word;
     char path[64];
     struct err e;
-    uint64_t number;
+    uint64_t number = 0;
 
     (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
     must_err(fd_read_file(path, &text, &e), &e);

@@ -94,6 +94,27 @@ def test_the_keeper_ends_with_its_last_sandbox(who):
     assert sorted(p.name for p in who.data.iterdir()) == ["keeper.lock", "keeper.log", "sandboxes"]
 
 
+def test_what_an_idle_sandbox_costs_its_keeper(who):
+    """No task, and two descriptors for the output of a command, none without one."""
+    first = who.up()
+    keeper = who.keeper()
+    names = [who.up() for _ in range(3)]
+    for i in range(3):
+        who.call("run", "--keep", "--name", f"idle-{i}", "--", "true")
+    own = {"anon_inode:[eventpoll]", "anon_inode:[signalfd]", "anon_inode:[eventfd]", "anon_inode:[pidfd]"}
+
+    def held():
+        links = [os.readlink(f"/proc/{keeper}/fd/{n}") for n in os.listdir(f"/proc/{keeper}/fd")]
+        return [x for x in links if x not in own and not x.startswith(("/", "user:"))]  # files are of the keeper itself
+
+    wait_until(lambda: len([x for x in held() if x.startswith("pipe:")]) == 2 * 4, what="two pipes for each command")
+    wait_until(lambda: len([x for x in held() if x.startswith("socket:")]) == 2, what="a listener and the spawner")
+    assert os.listdir(f"/proc/{keeper}/task") == [str(keeper)]
+    for row in who.list().values():
+        wait_until(lambda: len(os.listdir(f"/proc/{row['pid']}/task")) == 1, what="PID 1 has one thread")
+    who.ok("rm", "-f", first, *names, *(f"idle-{i}" for i in range(3)))
+
+
 # ---- joined ----
 
 SERVE = """python3 -c "

@@ -32,7 +32,11 @@ class Podstream(servers.Server):
             self.spawn(argv, dict(os.environ, SILICA_TEST="1"), pass_fds=(write_fd,))
         finally:
             os.close(write_fd)
-        self.ports = [int(self.read_ready(read_fd)["listen"][0].rsplit(":", 1)[1])]
+        self.ports = [int(address.rsplit(":", 1)[1]) for address in self.read_ready(read_fd)["listen"]]
+
+    def relayed(self):
+        """The same server as it looks through a relay, which passes streams on as an API server does."""
+        return Relayed(self)
 
     def path(self, verb, query=""):
         return f"/api/v1/namespaces/default/pods/local/{verb}" + (f"?{query}" if query else "")
@@ -43,3 +47,15 @@ class Podstream(servers.Server):
             if line.startswith("RssAnon:"):
                 return int(line.split()[1])
         raise AssertionError("no RssAnon")
+
+
+class Relayed:
+    def __init__(self, server):
+        self.server = server
+
+    def __getattr__(self, name):
+        return getattr(self.server, name)
+
+    port = property(lambda self: self.server.ports[1])
+    address = property(lambda self: f"127.0.0.1:{self.port}")
+    url = property(lambda self: f"http://{self.address}")

@@ -42,9 +42,16 @@ void command_done(struct command *c)
 
 /* ---- the working directory ---- */
 
+/* Where the engine put PID 1, which is where its owner's commands begin unless they say otherwise: it was found with care
+ * then, and the command goes there by itself. */
+static bool is_home(const struct command *c)
+{
+    return c->cwd && c->rt->home && strcmp(c->cwd, c->rt->home) == 0;
+}
+
 bool command_needs_lookup(const struct command *c)
 {
-    return c->cwd || !root_is_known(c->rt);
+    return (c->cwd && !is_home(c)) || !root_is_known(c->rt);
 }
 
 static int find_directory(struct command *c, const struct path_root *root, struct err *e)
@@ -128,6 +135,8 @@ int command_start(struct command *c, const Process__V1__ProcessConfig *config,
 
     if (c->err.code)
         return refuse(ret_fail, c->status, "%s", c->err.msg);
+    if (is_home(c) && !c->cwd_abs)
+        c->cwd_abs = own_strdup(c->cwd);
     argv = own_array(config->n_command + 1, sizeof *argv);
     memcpy(argv, config->command, config->n_command * sizeof *argv);
     if (config->n_env_vars || c->cwd_abs)
@@ -135,7 +144,7 @@ int command_start(struct command *c, const Process__V1__ProcessConfig *config,
     spec->argv = argv;
     spec->vars = vars;
     spec->var_count = vars ? collect_vars(c, config, vars) : 0;
-    spec->cwd = runtime_root(&c->rt->opt, CONTRACT_SANDBOXD);
+    spec->cwd = is_home(c) ? c->cwd : runtime_root(&c->rt->opt, CONTRACT_SANDBOXD);
     spec->cwd_fd = c->cwd_fd;
     if (exec_start(c->rt->exec, spec, ops, ctx, ret, &e) == 0)
         return 0;

@@ -1,6 +1,6 @@
 """Streams of a pod, judged by clients nobody here wrote, against the test server (harness/podstream.py).
 
-    streams   the server; its pod is `local`, its main process a `cat`
+    streams   the server, spoken to directly and through a relay; its pod is `local`, its main process a `cat`
     pages     an HTTP server of this machine, which stands for a port of the pod: pages.port, pages.blob
 """
 
@@ -13,10 +13,10 @@ import pytest
 from harness import podstream
 
 
-@pytest.fixture(scope="session")
-def streams():
+@pytest.fixture(scope="session", params=["direct", "relayed"])
+def streams(request):
     s = podstream.Podstream(command=["cat"])
-    yield s
+    yield s if request.param == "direct" else s.relayed()
     was_alive = s.is_alive()
     status, log = s.stop(), s.log
     s.remove()

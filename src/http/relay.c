@@ -1,0 +1,255 @@
+#include "http/relay.h"
+
+#include "base/log.h"
+#include "http/limits.h"
+#include "net/relay.h"
+
+#define BODY_MAX_BYTES (64 * 1024) /* of a refusal; more is cut off */
+
+struct http_relay {
+    struct http_relay_spec spec;
+    struct ev_loop *loop;
+    struct http_exchange *x; /* NULL once answered or gone */
+    struct http_call *call;  /* NULL once over */
+    struct conn *back;       /* switched, while the front has not yet */
+    struct relay *relay;     /* both have */
+    struct buf body;
+    int status;
+    char type[128];
+    bool is_switching;
+    struct ev_task over;
+};
+
+static const struct conn_events back_events;
+
+/* ---- the end ---- */
+
+static void relay_free(void *obj)
+{
+    struct http_relay *r = obj;
+
+    buf_done(&r->body);
+    free(r);
+}
+
+static void tell_over(void *ctx)
+{
+    struct http_relay *r = ctx;
+
+    r->spec.on_done(r->spec.ctx);
+    ev_free_later(r->loop, r, relay_free);
+}
+
+static void over_soon(struct http_relay *r)
+{
+    if (!r->over.is_queued)
+        ev_post(r->loop, &r->over, tell_over, r);
+}
+
+void http_relay_close(struct http_relay *r)
+{
+    if (r->call)
+        http_call_cancel(r->call);
+    if (r->x && !r->call && !r->is_switching)
+        http_answer_abort(take_ptr(&r->x));
+    if (r->back)
+        conn_close(r->back);
+    if (r->relay)
+        relay_close(r->relay);
+}
+
+/* The client left before it was answered. */
+static void on_gone(void *ctx)
+{
+    struct http_relay *r = ctx;
+
+    r->x = NULL;
+    if (r->call)
+        http_call_cancel(r->call); /* on_done follows */
+}
+
+/* ---- the answer ---- */
+
+static void on_head(void *ctx, const struct http_head *head)
+{
+    struct http_relay *r = ctx;
+    struct span type = http_head_get(head, "content-type");
+
+    r->status = head->status;
+    if (type.n < sizeof r->type)
+        (void)snprintf(r->type, sizeof r->type, "%.*s", SPAN_ARG(type));
+}
+
+static void on_data(void *ctx, struct span bytes)
+{
+    struct http_relay *r = ctx;
+
+    (void)buf_add_capped(&r->body, bytes);
+}
+
+/* Not a 101. */
+static void on_done(void *ctx, const struct http_head *trailers, const struct err *e)
+{
+    struct http_relay *r = ctx;
+    struct http_exchange *x = take_ptr(&r->x);
+
+    (void)trailers;
+    r->call = NULL;
+    if (x && e)
+        r->spec.on_failed(r->spec.ctx, x, e);
+    else if (x)
+        http_answer(x, r->status, r->type[0] ? r->type : NULL, buf_span(&r->body));
+    over_soon(r);
+}
+
+static void relayed(void *ctx)
+{
+    struct http_relay *r = ctx;
+
+    r->relay = NULL;
+    over_soon(r);
+}
+
+/* Now the client's side has switched too. */
+static void switched(void *ctx, struct conn *conn, struct span rest)
+{
+    struct http_relay *r = ctx;
+
+    r->is_switching = false;
+    if (conn && r->back) {
+        r->relay = relay_start(conn, rest, take_ptr(&r->back), buf_span(&r->body), relayed, r);
+        return;
+    }
+    if (conn) {
+        conn_finish(conn); /* the other side went meanwhile */
+        over_soon(r);
+    } else if (r->back) {
+        conn_close(r->back); /* on_back_close follows */
+    } else {
+        over_soon(r);
+    }
+}
+
+/* Hop fields are the server's own business. */
+static bool is_answer_passed(struct span name)
+{
+    return !span_is(name, "connection") && !span_is(name, "upgrade") && !span_is(name, "date") &&
+           !span_is(name, "server") && !span_is(name, "content-length") &&
+           !span_is(name, "transfer-encoding");
+}
+
+static void on_upgrade(void *ctx, const struct http_head *head, struct conn *conn, struct span rest)
+{
+    struct http_relay *r = ctx;
+    struct span protocol = http_head_get(head, "upgrade");
+    char upgrade[64] = "";
+    struct err e;
+
+    r->call = NULL;
+    r->back = conn;
+    conn_set_events(conn, &back_events, r);
+    conn_want_read(conn, false); /* until there is somebody to give it to */
+    if (!r->x || protocol.n == 0 || protocol.n >= sizeof upgrade ||
+        buf_add(&r->body, rest, &e) < 0) {
+        struct http_exchange *x = take_ptr(&r->x);
+
+        (void)err_set(&e, ERR_PROTOCOL, "the other server switched to no protocol");
+        if (x)
+            r->spec.on_failed(r->spec.ctx, x, &e);
+        conn_close(conn);
+        return;
+    }
+    (void)snprintf(upgrade, sizeof upgrade, "%.*s", SPAN_ARG(protocol));
+    for (size_t i = 0; i < http_head_count(head); i++) {
+        OWN_MEM char *field = NULL;
+        struct span name, value;
+
+        http_head_field(head, i, &name, &value);
+        field = span_dup(name);
+        if (is_answer_passed(name))
+            http_answer_field(r->x, field, value);
+    }
+    r->is_switching = true;
+    http_answer_switch(take_ptr(&r->x), upgrade, switched, r);
+}
+
+static const struct http_call_events call_events = {
+    .on_head = on_head, .on_data = on_data, .on_done = on_done, .on_upgrade = on_upgrade
+};
+
+/* ---- events of the other connection, while the client's is on its way ---- */
+
+static void on_back_read(void *ctx, struct span in)
+{
+    (void)ctx, (void)in; /* reading is off */
+}
+
+static void on_back_eof(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_back_close(void *ctx, const struct err *e)
+{
+    struct http_relay *r = ctx;
+
+    if (e)
+        log_debug("relay.lost", KV("err", e));
+    r->back = NULL;
+    if (!r->is_switching)
+        over_soon(r);
+}
+
+static const struct conn_events back_events = { on_back_read, on_back_eof, NULL, on_back_close };
+
+/* ---- the request ---- */
+
+/* Who asks was judged here; the other server trusts us, and must not be able to act for the client. */
+static bool is_passed(struct span name)
+{
+    return !span_is(name, "host") && !span_is(name, "authorization") && !span_is(name, "cookie") &&
+           !span_is(name, "content-length") && !span_starts(name, "impersonate-") &&
+           !span_starts(name, "x-remote-") && !span_starts(name, "proxy-");
+}
+
+static int copy_request(struct http_head *to, const struct http_head *from, struct err *e)
+{
+    if (http_head_set_request(to, http_head_method(from), http_head_path(from), e) < 0)
+        return -1;
+    for (size_t i = 0; i < http_head_count(from); i++) {
+        struct span name, value;
+
+        http_head_field(from, i, &name, &value);
+        if (is_passed(name) && http_head_add(to, name, value, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct http_relay *http_relay_start(struct http_exchange *x, const struct http_relay_spec *spec)
+{
+    struct http_relay *r = NEW(struct http_relay);
+    OWN(http_head_done) struct http_head head;
+    struct http_call_spec call = { .to = spec->to,
+                                   .head = &head,
+                                   .connect_ms = spec->connect_ms,
+                                   .head_ms = spec->head_ms,
+                                   .events = &call_events,
+                                   .ctx = r };
+    struct err e;
+
+    assert(http_upgrade(x).p);
+    r->spec = *spec;
+    r->loop = http_loop(x);
+    r->x = x;
+    r->body.max = BODY_MAX_BYTES;
+    http_head_init(&head, http_req(x)->text.max, HTTP_HEAD_MAX_FIELDS);
+    if (copy_request(&head, http_req(x), &e) < 0) {
+        r->spec.on_failed(r->spec.ctx, take_ptr(&r->x), &e);
+        over_soon(r);
+        return r;
+    }
+    http_on_gone(x, on_gone, r);
+    r->call = http_call_start(spec->client, &call);
+    return r;
+}
