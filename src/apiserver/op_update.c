@@ -2,6 +2,7 @@
 #include "apiserver/op_write.h"
 
 #include "base/str.h"
+#include "kube/default.h"
 
 #include <string.h>
 
@@ -120,8 +121,11 @@ int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct j
     keep_other_half(op, ed, &body, was);
     keep_meta(json_node_get(body, "metadata"), json_node_get(was, "metadata"), ed);
     (void)json_node_remove(json_node_get(was, "metadata"), "resourceVersion");
-    if (admit_defaults(op, body, st) < 0 || admit_track(op, was, body, st) < 0 ||
-        admit_rules(op, body, shown, &mine, st) < 0 || admit_store(op, mine, old, &o, st) < 0)
+    if (admit_defaults(op, body, st) < 0)
+        return -1;
+    default_updated(op->kind, body, was);
+    if (admit_track(op, was, body, st) < 0 || admit_rules(op, body, shown, &mine, st) < 0 ||
+        admit_store(op, mine, old, &o, st) < 0)
         return -1;
     if (object_is_same(old, o)) {
         *ret = object_ref(old);

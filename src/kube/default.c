@@ -478,6 +478,31 @@ static void created_claim(struct json_node *root)
                       default_text_node(ed, "[\"kubernetes.io/pvc-protection\"]"));
 }
 
+static bool has_addresses(struct json_node *spec)
+{
+    return !span_is(json_node_str(json_node_get(spec, "type")), "ExternalName");
+}
+
+static void keep_addresses(struct json_node *root, struct json_node *was)
+{
+    static const char *const members[] = { "clusterIP", "clusterIPs", "ipFamilies",
+                                           "ipFamilyPolicy", "healthCheckNodePort" };
+    struct json_node *now = json_node_get(root, "spec"), *old = json_node_get(was, "spec");
+
+    EACH(member, members) {
+        struct json_node *kept = json_node_get(old, *member);
+
+        if (kept && !json_node_get(now, *member) && has_addresses(now) && has_addresses(old))
+            json_node_set(now, *member, json_node_copy(json_node_edit(root), kept));
+    }
+}
+
+void default_updated(const struct kind *k, struct json_node *root, struct json_node *was)
+{
+    if (strcmp(k->plural, "services") == 0 && !k->group[0])
+        keep_addresses(root, was);
+}
+
 /* What follows the table, kind by kind. */
 static const struct rule {
     const char *group, *plural;

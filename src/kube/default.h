@@ -23,6 +23,10 @@ int default_body(const struct schema_type *t, struct json_node *root, struct err
  * Namespaces, a Pod's tolerations and priority, finalizers. Addresses, uids and times are the caller's. */
 void default_created(const struct kind *k, struct json_node *root);
 
+/* What an update may leave out because the server chose it: a Service's addresses. After default_object; `was` is the
+ * object as it is, in the same version. */
+void default_updated(const struct kind *k, struct json_node *root, struct json_node *was);
+
 /* A default's JSON text as a node. */
 struct json_node *default_text_node(struct json_edit *ed, const char *json);
 

@@ -218,12 +218,41 @@ static void pull_policies(void **state)
     }
 }
 
+static const struct {
+    const char *name, *was, *now, *want;
+} updates[] = {
+    { "addresses stay",
+      "{\"spec\":{\"type\":\"ClusterIP\",\"clusterIP\":\"10.0.0.1\",\"clusterIPs\":[\"10.0.0.1\"]}}",
+      "{\"spec\":{\"type\":\"ClusterIP\"}}",
+      "{\"spec\":{\"type\":\"ClusterIP\",\"clusterIP\":\"10.0.0.1\",\"clusterIPs\":[\"10.0.0.1\"]}}" },
+    { "what is given wins", "{\"spec\":{\"clusterIP\":\"10.0.0.1\"}}",
+      "{\"spec\":{\"clusterIP\":\"10.0.0.2\"}}", "{\"spec\":{\"clusterIP\":\"10.0.0.2\"}}" },
+    { "a name has none", "{\"spec\":{\"clusterIP\":\"10.0.0.1\"}}",
+      "{\"spec\":{\"type\":\"ExternalName\"}}", "{\"spec\":{\"type\":\"ExternalName\"}}" },
+};
+
+static void updates_keep_what_the_server_chose(void **state)
+{
+    EACH(r, updates) {
+        OWN(json_doc_done)
+        struct json_doc *was = doc_of(r->was),
+                        *now = doc_of(r->now), *want = doc_of(r->want);
+        OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+        struct json_node *root = json_edit_doc(ed, now);
+
+        default_updated(kind_find("", "v1", "services"), root, json_edit_doc(ed, was));
+        if (!json_node_equal_value(root, json_doc_root(want)))
+            fail_msg("%s", r->name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each),
         cmocka_unit_test(every_default_is_json),
         cmocka_unit_test(pull_policies),
+        cmocka_unit_test(updates_keep_what_the_server_chose),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
