@@ -234,9 +234,9 @@ static const struct {
 static void updates_keep_what_the_server_chose(void **state)
 {
     EACH(r, updates) {
-        OWN(json_doc_done)
-        struct json_doc *was = doc_of(r->was),
-                        *now = doc_of(r->now), *want = doc_of(r->want);
+        OWN(json_doc_done) struct json_doc *was = doc_of(r->was);
+        OWN(json_doc_done) struct json_doc *now = doc_of(r->now);
+        OWN(json_doc_done) struct json_doc *want = doc_of(r->want);
         OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
         struct json_node *root = json_edit_doc(ed, now);
 

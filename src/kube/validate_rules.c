@@ -444,9 +444,9 @@ static void check_scaled(const struct validation *v, struct causes *c, const cha
 }
 
 /* Causes after which rules between fields are not looked at. */
-static bool is_blocking(const struct causes *c, size_t first)
+static bool is_blocking(const struct causes *c)
 {
-    for (size_t i = first; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         enum cause_type t = c->rows[i].type;
 
         if (t == CAUSE_NOT_SUPPORTED || t == CAUSE_REQUIRED || t == CAUSE_TOO_LONG ||
@@ -468,7 +468,6 @@ void validate_rules(const struct validation *v, struct causes *c)
 {
     const struct schema_type *t = v->version->type;
     struct walk w = { .c = c };
-    size_t first = c->n;
 
     for (size_t i = 0; i < t->field_count; i++) {
         const struct schema_field *f = &t->fields[i];
@@ -489,7 +488,7 @@ void validate_rules(const struct validation *v, struct causes *c)
         if (strcmp(r->plural, v->kind->plural) != 0 || strcmp(r->group, v->kind->group) != 0 ||
             strcmp(r->version, v->version->name) != 0)
             continue;
-        if (is_blocking(c, first))
+        if (is_blocking(c))
             causes_add_shown(
                 c, CAUSE_INVALID, NULL, "null",
                 "some validation rules were not checked because the object was invalid; "
