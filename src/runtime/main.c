@@ -320,8 +320,9 @@ int main(int argc, char **argv)
 
     if (fd_fill_stdio(&e) < 0)
         return 1; /* nobody to tell */
+    /* Nothing is buffered; and a sanitizer's last look for leaks wants ptrace, which a sandbox lacks. */
     if (copy_main(argc, argv, &code))
-        return code;
+        _exit(code);
     if (runtime_options_read(&rt.opt, argc, argv, &rest, &e) < 0)
         return usage_error(&e);
     if (rt.opt.is_help)

@@ -330,7 +330,7 @@ def small_disk(who):
     path = who.dir / f"small-{uuid.uuid4().hex[:8]}"
     path.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "none", path], capture_output=True).returncode != 0:
-        pytest.skip("cannot mount here")
+        pytest.skip("mounting is not allowed here")
     yield path
     subprocess.run(["umount", "-l", path], check=True)
 

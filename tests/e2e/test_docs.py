@@ -193,7 +193,7 @@ def test_every_proof_in_threats_exists():
     for path, name in proofs:
         last = path or last
         text = words(TREE / last)
-        assert re.search(rf"def {name}\(", text) if last.endswith(".py") else re.search(rf"cmocka_unit_test\w*\({name}\b", text), f"{last}::{name}"
+        assert re.search(rf"def {name}\(", text) if last.endswith(".py") else re.search(rf"\b(cmocka_unit_test\w*|[A-Z_]+)\({name}\b", text), f"{last}::{name}"
 
 
 def source_files():
