@@ -221,8 +221,7 @@ int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter,
     c->loop = loop;
     c->fd = fd;
     c->filter = filter;
-    c->events = events;
-    c->ctx = ctx;
+    conn_set_events(c, events, ctx);
     c->is_reading = true;
     read_pending(c);
     settle(c);

@@ -56,7 +56,8 @@ struct conn_filter_maker {
                 struct conn_filter **ret, struct err *e);
 };
 
-/* Takes fd (closed on failure) and, on success, the filter (may be NULL). Reading is on. */
+/* Takes fd (closed on failure) and, on success, the filter (may be NULL). Reading is on. events NULL: as in
+ * conn_set_events. */
 int conn_new(struct ev_loop *loop, int fd, struct conn_filter *filter,
              const struct conn_events *events, void *ctx, struct conn **ret, struct err *e);
 

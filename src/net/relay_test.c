@@ -23,31 +23,15 @@ static void done(void *ctx)
     w->relay = NULL;
 }
 
-static void ignore_read(void *ctx, struct span in)
-{
-    (void)ctx, (void)in;
-}
-
-static void ignore_eof(void *ctx)
-{
-    (void)ctx;
-}
-
-static void ignore_close(void *ctx, const struct err *e)
-{
-    (void)ctx, (void)e;
-}
-
 static struct conn *make_conn(struct world *w, struct side *side)
 {
-    static const struct conn_events nobody = { ignore_read, ignore_eof, NULL, ignore_close };
     struct conn *conn;
     struct err e;
     int fds[2];
 
     side_socket_pair(fds);
     side_open(side, w->loop, fds[0], NULL);
-    assert_int_equal(conn_new(w->loop, fds[1], NULL, &nobody, NULL, &conn, &e), 0);
+    assert_int_equal(conn_new(w->loop, fds[1], NULL, NULL, NULL, &conn, &e), 0);
     return conn;
 }
 

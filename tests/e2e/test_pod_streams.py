@@ -660,6 +660,78 @@ def test_forward_over_channels(streams, echo):
     ws.close()
 
 
+# ---- whatever comes ----
+
+def spdy_bytes(*fields):
+    """Streams with these fields, some data, a ping and a farewell, as one run of bytes."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 15, 8, 0, DICTIONARY)
+    wire = b""
+    for i, given in enumerate(fields):
+        plain = struct.pack("!I", len(given))
+        for name, value in given.items():
+            plain += struct.pack("!I", len(name)) + name.encode() + struct.pack("!I", len(value)) + value.encode()
+        block = struct.pack("!IIBB", 2 * i + 1, 0, 0, 0) + packer.compress(plain) + packer.flush(zlib.Z_SYNC_FLUSH)
+        wire += struct.pack("!HHI", 0x8003, 1, len(block)) + block
+    for i in range(len(fields)):
+        wire += struct.pack("!II", 2 * i + 1, 5) + b"hello" + struct.pack("!II", 2 * i + 1, 1 << 24)
+    return wire + struct.pack("!HHII", 0x8003, 6, 4, 1) + struct.pack("!HHIII", 0x8003, 7, 8, 0, 0)
+
+
+def mutate(random, data):
+    data = bytearray(data)
+    for _ in range(random.randrange(4)):
+        at = random.randrange(len(data))
+        kind = random.randrange(4)
+        if kind == 0:
+            data[at] = random.randrange(256)
+        elif kind == 1:
+            del data[at:at + random.randrange(1, 20)]
+        elif kind == 2:
+            data[at:at] = random.randbytes(random.randrange(1, 20))
+        else:
+            data[at:at] = data[at:at + random.randrange(1, 60)]
+        if not data:
+            return b""
+    return bytes(data)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_conversations(streams, echo, seed):
+    """Good conversations, damaged at random, cut at random, left at random: the server goes on, and lets all of it go."""
+    import random as randoms
+    random = randoms.Random(seed)
+    ws_talk = frame(2, b"\0hi\n") + frame(9, b"p") + frame(2, b"\x04" + b'{"Width":80,"Height":24}') + frame(1, b"\0x") + \
+        frame(2, b"\xff\0") + frame(8, b"\x03\xe8")
+    pair = [{"streamtype": t, "port": str(echo), "requestid": "0"} for t in ("error", "data")]
+    talks = [
+        ("websocket", "v5.channel.k8s.io", streams.path("exec", "command=cat&stdin=1&stdout=1&tty=1"), ws_talk),
+        ("websocket", "v4.channel.k8s.io", streams.path("portforward", f"ports={echo}"), ws_talk),
+        ("websocket", "SPDY/3.1+portforward.k8s.io", streams.path("portforward"), frame(2, spdy_bytes(*pair))),
+        ("SPDY/3.1", "portforward.k8s.io", streams.path("portforward"), spdy_bytes(*pair)),
+        ("SPDY/3.1", "v4.channel.k8s.io", streams.path("exec", "command=cat&stdin=1&stdout=1"),
+         spdy_bytes(*({"streamtype": t} for t in ("error", "stdin", "stdout")))),
+    ]
+    for _ in range(40):
+        upgrade, protocol, path, talk = random.choice(talks)
+        field = "Sec-WebSocket-Protocol" if upgrade == "websocket" else "X-Stream-Protocol-Version"
+        head = (f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n"
+                f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{field}: {protocol}\r\n\r\n")
+        with raw.connect(streams) as c:
+            c.settimeout(0.05)
+            wire = head.encode() + mutate(random, talk)
+            try:
+                while wire:
+                    n = random.randrange(1, len(wire) + 1)
+                    c.sendall(wire[:n])
+                    wire = wire[n:]
+                while random.randrange(4) and c.recv(4096):
+                    pass
+            except OSError:
+                pass  # the server hung up, or has nothing to say
+    channels, code = read_channels(connect(streams, "echo", "alive"))
+    assert channels[STDOUT] == b"alive\n" and code == 1000
+
+
 # ---- many, and the end of the server ----
 
 def test_many_at_once(streams):
