@@ -135,16 +135,24 @@ static void *alloc(struct json_edit *ed, size_t n)
     return p;
 }
 
-struct span json_edit_text(struct json_edit *ed, struct span s)
+struct span json_edit_join(struct json_edit *ed, struct span a, struct span b)
 {
-    uint8_t *p = s.n < UINT32_MAX ? alloc(ed, s.n + 1) : NULL;
+    size_t n = a.n + b.n;
+    uint8_t *p = a.n < UINT32_MAX && n < UINT32_MAX ? alloc(ed, n + 1) : NULL;
 
     if (!p)
         return SPAN("");
-    if (s.n)
-        memcpy(p, s.p, s.n);
-    p[s.n] = '\0';
-    return span_of(p, s.n);
+    if (a.n)
+        memcpy(p, a.p, a.n);
+    if (b.n)
+        memcpy(p + a.n, b.p, b.n);
+    p[n] = '\0';
+    return span_of(p, n);
+}
+
+struct span json_edit_text(struct json_edit *ed, struct span s)
+{
+    return json_edit_join(ed, s, SPAN_NONE);
 }
 
 static struct json_node *node_new(struct json_edit *ed, struct json v, const struct json *view)

@@ -55,6 +55,8 @@ struct json_node *json_edit_null(struct json_edit *ed);
 struct json_node *json_edit_number(struct json_edit *ed, struct span spelled);
 /* A text in the arena, NUL-terminated; for names and texts that must live as long as the edit. */
 struct span json_edit_text(struct json_edit *ed, struct span s);
+/* The same of two texts, one behind the other. */
+struct span json_edit_join(struct json_edit *ed, struct span a, struct span b);
 
 struct json_edit *json_node_edit(const struct json_node *node);
 

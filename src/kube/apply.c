@@ -153,9 +153,16 @@ static struct json_node *lost_fields(struct writing *w, const struct manager *ro
 
     if (!d)
         return NULL;
-    lost = fieldset_common(row->set, d->modified);
-    fieldset_add(lost, fieldset_common(row->set, d->added));
+    lost = managed_common(row, d->modified);
+    fieldset_add(lost, managed_common(row, d->added));
     return fieldset_is_empty(lost) ? NULL : lost;
+}
+
+/* The manager loses what is in the set; one that has nothing of it is not even decoded. */
+static void take_from(struct writing *w, struct manager *row, struct json_node *set)
+{
+    if (set && !fieldset_is_empty(managed_common(row, set)))
+        fieldset_subtract(managed_open(&w->managed, row), set);
 }
 
 /* Others lose what was changed or removed. */
@@ -163,13 +170,12 @@ static void settle_others(struct writing *w, const struct manager *self)
 {
     for (size_t i = 0; i < w->managed.n; i++) {
         struct manager *row = &w->managed.rows[i];
-        struct json_node *lost = row == self ? NULL : lost_fields(w, row);
         const struct typed_diff *d = diff_in(w, version_of(w->by->kind, row->api_version));
 
-        if (lost)
-            fieldset_subtract(row->set, lost);
-        if (d && row != self)
-            fieldset_subtract(row->set, d->removed);
+        if (row == self || !d)
+            continue;
+        take_from(w, row, lost_fields(w, row));
+        take_from(w, row, d->removed);
     }
 }
 
@@ -213,43 +219,53 @@ static void drop_unserved(struct writing *w)
 }
 
 /* Fields that every object has, or that only the server sets, are nobody's. */
+static const char *const nobodys[] = { "name",       "namespace",     "creationTimestamp",
+                                       "selfLink",   "uid",           "clusterName",
+                                       "generation", "managedFields", "resourceVersion" };
+
 static void strip(struct json_node *set)
 {
-    static const char *const meta[] = { "f:name",       "f:namespace",     "f:creationTimestamp",
-                                        "f:selfLink",   "f:uid",           "f:clusterName",
-                                        "f:generation", "f:managedFields", "f:resourceVersion" };
     struct json_node *below = fieldset_find(set, SPAN("f:metadata"));
 
     (void)json_node_remove(set, "f:apiVersion");
     (void)json_node_remove(set, "f:kind");
     (void)json_node_remove(below, ".");
-    EACH(name, meta) {
-        (void)json_node_remove(below, *name);
+    EACH(name, nobodys) {
+        (void)json_node_remove_span(below, fieldset_field(json_node_edit(set), span_cstr(*name)));
     }
 }
 
-/* What an update took: added and changed fields. Joins what its manager had before. */
+static struct manager updater(const struct writing *w, const char *manager)
+{
+    return (struct manager){ .name = span_cstr(manager),
+                             .api_version = own_api_version(w),
+                             .subresource = span_cstr(w->by->subresource),
+                             .time = span_cstr(w->by->now) };
+}
+
+/* What an update took, added and changed fields, joins what its manager had before. */
 static int take_changes(struct writing *w, const char *manager, struct err *e)
 {
     const struct typed_diff *d = diff_in(w, w->version);
-    struct manager self = { .name = span_cstr(manager),
-                            .api_version = own_api_version(w),
-                            .subresource = span_cstr(w->by->subresource),
-                            .time = span_cstr(w->by->now),
-                            .set = fieldset_new(w->ed) },
-                   *before;
+    struct manager self = updater(w, manager), *before = managed_find(&w->managed, &self);
 
-    fieldset_add(self.set, d->modified);
-    fieldset_add(self.set, d->added);
-    strip(self.set);
-    if (fieldset_is_empty(self.set))
+    strip(d->added);
+    strip(d->modified);
+    if (before)
+        take_from(w, before, d->removed);
+    if (fieldset_is_empty(d->added) && fieldset_is_empty(d->modified))
         return 0;
-    before = managed_find(&w->managed, &self);
     if (before) {
-        fieldset_add(before->set, self.set);
         before->time = self.time;
+        if (before->wire && fieldset_wire_has(before->wire, d->added) &&
+            fieldset_wire_has(before->wire, d->modified))
+            return 0;
+        fieldset_add(managed_open(&w->managed, before), d->added);
+        fieldset_add(before->set, d->modified);
         return 0;
     }
+    self.set = d->added;
+    fieldset_add(self.set, d->modified);
     if (managed_add(&w->managed, &self))
         return 0;
     return err_set(e, ERR_LIMIT, "more than %d managers of fields", MANAGED_MAX);
@@ -297,10 +313,37 @@ static const char *manager_name(const struct apply_by *by)
     return by->manager[0] ? by->manager : "unknown";
 }
 
+/* A create, the short way: the fields are written and not compared. False: take the long way. */
+static bool track_new(struct writing *w, struct json_node *object)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(JSON_TEXT_MAX_BYTES);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct json_node *skip = json_edit_object(w->ed), *meta = json_edit_object(w->ed);
+    struct manager self = updater(w, manager_name(w->by));
+    struct err e;
+
+    EACH(name, nobodys) {
+        json_node_set(meta, *name, json_edit_object(w->ed));
+    }
+    json_node_set(skip, "metadata", meta);
+    json_node_set(skip, "apiVersion", json_edit_object(w->ed));
+    json_node_set(skip, "kind", json_edit_object(w->ed));
+    if (kind_subresource(w->version, "status"))
+        json_node_set(skip, "status", json_edit_object(w->ed));
+    if (!typed_write_new(w->version->type, object, skip, &text) ||
+        json_parse(buf_span(&text), NULL, &doc, &e) < 0)
+        return false;
+    self.wire = json_doc_root(json_edit_hold(w->ed, doc));
+    if (json_count(self.wire))
+        (void)managed_add(&w->managed, &self);
+    return true;
+}
+
 int apply_track(const struct apply_by *by, struct json_node *live, struct json_node *object,
                 struct err *e)
 {
-    OWN_MEM struct writing *w = NEW(struct writing);
+    OWN_MEM struct writing *w = own_resize(NULL, 1, sizeof *w); /* large, and begin() fills it */
+    struct manager self;
 
     if (begin(w, by, live, object, e) < 0)
         return -1;
@@ -309,11 +352,16 @@ int apply_track(const struct apply_by *by, struct json_node *live, struct json_n
     if (live && w->managed.n == 0)
         return 0;
     w->object = object;
+    if (!live && w->managed.n == 0 && by->subresource[0] == '\0' && track_new(w, object)) {
+        write_managed(w, object);
+        return full(w, e);
+    }
     drop_unserved(w);
-    settle_others(w, NULL);
-    managed_drop_empty(&w->managed);
+    self = updater(w, manager_name(by));
+    settle_others(w, managed_find(&w->managed, &self));
     if (take_changes(w, manager_name(by), e) < 0)
         return -1;
+    managed_drop_empty(&w->managed);
     managed_cap(&w->managed);
     write_managed(w, object);
     return full(w, e);
@@ -336,7 +384,7 @@ static int add_back_owned(struct writing *w, const struct kind_version *version,
 
     for (size_t i = 0; i < w->managed.n; i++)
         if (version_of(w->by->kind, w->managed.rows[i].api_version) == version)
-            fieldset_add(owned, w->managed.rows[i].set);
+            fieldset_add(owned, managed_open(&w->managed, &w->managed.rows[i]));
     if (fields_in(version, merged, &gone, e) < 0 || fields_in(version, *pruned, &left, e) < 0)
         return -1;
     typed_name_parents(version->type, owned);
@@ -473,8 +521,10 @@ static struct manager *enter_applier(struct writing *w, struct json_node *set,
                            .set = set },
                    *self = managed_find(&w->managed, &row);
 
-    *ret_last = self ? *self : (struct manager){ .set = fieldset_new(w->ed) };
+    *ret_last = (struct manager){ .set = fieldset_new(w->ed) };
     if (self) {
+        (void)managed_open(&w->managed, self);
+        *ret_last = *self;
         row.time = self->time;
         *self = row;
         return self;

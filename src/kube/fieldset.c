@@ -32,12 +32,7 @@ struct json_node *fieldset_child(struct json_node *set, struct span element)
 
 struct span fieldset_field(struct json_edit *ed, struct span name)
 {
-    OWN(buf_done) struct buf text = BUF_INIT(JSON_TEXT_MAX_BYTES);
-    struct err e;
-
-    if (buf_add(&text, SPAN("f:"), &e) < 0 || buf_add(&text, name, &e) < 0)
-        return SPAN("f:"); /* a name longer than any document */
-    return json_edit_text(ed, buf_span(&text));
+    return json_edit_join(ed, SPAN("f:"), name);
 }
 
 static bool is_dot(struct span element)
@@ -177,9 +172,61 @@ struct json_node *fieldset_common(struct json_node *a, struct json_node *b)
     return out;
 }
 
-bool fieldset_is_equal(struct json_node *a, struct json_node *b)
+bool fieldset_wire_is_valid(const struct json *wire)
 {
-    return json_node_equal(fieldset_encode(a), fieldset_encode(b));
+    if (json_type(wire) != JSON_OBJECT)
+        return false;
+    JSON_MEMBERS(name, value, wire)
+    {
+        if (!is_element(json_str(name)) || !fieldset_wire_is_valid(value))
+            return false;
+    }
+    return true;
+}
+
+/* A leaf, or a node that says so. */
+static bool wire_is_marked(const struct json *wire)
+{
+    return json_count(wire) == 0 || json_get(wire, ".");
+}
+
+struct json_node *fieldset_wire_common(const struct json *wire, struct json_node *set)
+{
+    struct json_node *out = fieldset_new(json_node_edit(set));
+
+    for (size_t i = 0; i < json_node_count(set); i++) {
+        struct span element = json_node_name_at(set, i);
+        const struct json *theirs;
+        struct json_node *below, *mine;
+
+        if (is_dot(element) || !(theirs = json_get_span(wire, element)))
+            continue;
+        mine = json_node_value_at(set, i);
+        below = fieldset_wire_common(theirs, mine);
+        if (wire_is_marked(theirs) && fieldset_is_marked(mine))
+            fieldset_mark(below);
+        if (json_node_count(below))
+            (void)json_node_set_span(out, element, below);
+    }
+    return out;
+}
+
+bool fieldset_wire_has(const struct json *wire, struct json_node *set)
+{
+    for (size_t i = 0; i < json_node_count(set); i++) {
+        struct span element = json_node_name_at(set, i);
+        struct json_node *mine = json_node_value_at(set, i);
+        const struct json *theirs = json_get_span(wire, element);
+
+        if (is_dot(element))
+            continue;
+        if (!theirs && !fieldset_is_empty(mine))
+            return false;
+        if (theirs && ((fieldset_is_marked(mine) && !wire_is_marked(theirs)) ||
+                       !fieldset_wire_has(theirs, mine)))
+            return false;
+    }
+    return true;
 }
 
 struct walk {

@@ -20,6 +20,16 @@ struct json_node *fieldset_decode(struct json_edit *ed, struct json_node *fields
 /* For the wire; a new tree. */
 struct json_node *fieldset_encode(struct json_node *set);
 
+/* Sets as they stand in a document are read without decoding them: most writes touch few fields of few
+ * managers. */
+
+/* It is a set. */
+bool fieldset_wire_is_valid(const struct json *wire);
+/* What is in both; a new set. */
+struct json_node *fieldset_wire_common(const struct json *wire, struct json_node *set);
+/* All of `set` is in it. */
+bool fieldset_wire_has(const struct json *wire, struct json_node *set);
+
 void fieldset_mark(struct json_node *set);
 bool fieldset_is_marked(struct json_node *set);
 /* The node below; made when it is not there. */
@@ -30,7 +40,6 @@ struct json_node *fieldset_find(struct json_node *set, struct span element);
 struct span fieldset_field(struct json_edit *ed, struct span name);
 /* Nothing below is in it. NULL is empty. */
 bool fieldset_is_empty(struct json_node *set);
-bool fieldset_is_equal(struct json_node *a, struct json_node *b);
 
 /* Changes the first set; the second stays as it is. */
 void fieldset_add(struct json_node *set, struct json_node *more);

@@ -22,8 +22,35 @@ static int decode_row(struct json_edit *ed, struct json_node *entry, struct mana
         return err_set(e, ERR_INVALID, "apiVersion must not be empty");
     if (!span_is(text_of(entry, "fieldsType"), "FieldsV1"))
         return err_set(e, ERR_INVALID, "invalid fieldsType in managed fields entry");
-    ret->set = fields ? fieldset_decode(ed, fields, e) : fieldset_new(ed);
-    return ret->set ? 0 : -1;
+    ret->wire = json_node_view(fields);
+    if (ret->wire && !fieldset_wire_is_valid(ret->wire))
+        return err_set(e, ERR_INVALID, "a managed fields entry is no set of fields");
+    if (!ret->wire)
+        ret->set = fields ? fieldset_decode(ed, fields, e) : fieldset_new(ed);
+    return ret->wire || ret->set ? 0 : -1;
+}
+
+struct json_node *managed_open(struct managed *m, struct manager *row)
+{
+    struct err e;
+
+    if (!row->wire)
+        return row->set;
+    row->set = fieldset_decode(m->ed, json_edit_view(m->ed, row->wire), &e);
+    row->wire = NULL;
+    if (!row->set) /* it was valid, so the edit is full */
+        row->set = fieldset_new(m->ed);
+    return row->set;
+}
+
+struct json_node *managed_common(const struct manager *row, struct json_node *set)
+{
+    return row->wire ? fieldset_wire_common(row->wire, set) : fieldset_common(row->set, set);
+}
+
+static bool is_empty(const struct manager *row)
+{
+    return row->wire ? json_count(row->wire) == 0 : fieldset_is_empty(row->set);
 }
 
 int managed_decode(struct json_edit *ed, struct json_node *list, struct managed *ret, struct err *e)
@@ -76,7 +103,7 @@ void managed_drop(struct managed *m, struct manager *row)
 void managed_drop_empty(struct managed *m)
 {
     for (size_t i = m->n; i-- > 0;)
-        if (fieldset_is_empty(m->rows[i].set))
+        if (is_empty(&m->rows[i]))
             managed_drop(m, &m->rows[i]);
 }
 
@@ -110,7 +137,8 @@ static struct json_node *encode_row(struct json_edit *ed, const struct manager *
     if (row->time.p)
         json_node_set(entry, "time", json_edit_str(ed, row->time));
     json_node_set(entry, "fieldsType", json_edit_cstr(ed, "FieldsV1"));
-    json_node_set(entry, "fieldsV1", fieldset_encode(row->set));
+    json_node_set(entry, "fieldsV1",
+                  row->wire ? json_edit_view(ed, row->wire) : fieldset_encode(row->set));
     if (row->subresource.n)
         json_node_set(entry, "subresource", json_edit_str(ed, row->subresource));
     return entry;
@@ -154,7 +182,7 @@ void managed_cap(struct managed *m)
                 k++;
                 continue;
             }
-            fieldset_add(old->set, row->set);
+            fieldset_add(managed_open(m, old), managed_open(m, row));
             old->name = SPAN("ancient-changes");
             old->subresource = SPAN_NONE;
             old->time = row->time;

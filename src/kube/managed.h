@@ -17,7 +17,8 @@
 struct manager {
     struct span name, api_version, subresource, time; /* time: SPAN_NONE when there is none */
     bool is_applied;                                  /* operation Apply, else Update */
-    struct json_node *set;
+    const struct json *wire; /* the set as it stands in the document, while nobody changed it */
+    struct json_node *set;   /* else */
 };
 
 struct managed {
@@ -34,6 +35,10 @@ struct json_node *managed_encode(struct managed *m);
 
 /* The entry of the same manager (of updates also of the same version), or NULL. */
 struct manager *managed_find(struct managed *m, const struct manager *like);
+/* The set to be changed; decoded at the first call. */
+struct json_node *managed_open(struct managed *m, struct manager *row);
+/* What is in the row and in `set`; a new set. */
+struct json_node *managed_common(const struct manager *row, struct json_node *set);
 /* Adds an entry; NULL when there is no room. */
 struct manager *managed_add(struct managed *m, const struct manager *row);
 void managed_drop(struct managed *m, struct manager *row);

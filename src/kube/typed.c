@@ -97,24 +97,46 @@ int typed_fields(const struct schema_type *type, struct json_node *value, bool i
     return 0;
 }
 
-static void compare(const struct place *p, struct json_node *a, struct json_node *b,
-                    const struct typed_diff *d);
+enum change { ADDED, REMOVED, MODIFIED, CHANGE_COUNT };
 
-static struct typed_diff below(const struct typed_diff *d, struct span element)
+/* Where a comparison stands. The nodes of the sets are made when something differs there, which is rare. */
+struct at {
+    struct at *up;
+    struct span name; /* of a member, or the identity of an element */
+    bool is_member;
+    struct json_node *sets[CHANGE_COUNT];
+};
+
+static void compare(const struct place *p, struct json_node *a, struct json_node *b, struct at *at);
+
+static struct json_node *set_at(struct at *at, enum change change)
 {
-    return (struct typed_diff){ fieldset_child(d->added, element),
-                                fieldset_child(d->removed, element),
-                                fieldset_child(d->modified, element) };
+    struct json_node *parent;
+
+    if (at->sets[change])
+        return at->sets[change];
+    parent = set_at(at->up, change);
+    if (at->is_member) {
+        at->name = fieldset_field(json_node_edit(parent), at->name);
+        at->is_member = false;
+    }
+    at->sets[change] = fieldset_child(parent, at->name);
+    return at->sets[change];
 }
 
-static void compare_leaf(struct json_node *a, struct json_node *b, const struct typed_diff *d)
+static void mark(struct at *at, enum change change)
+{
+    fieldset_mark(set_at(at, change));
+}
+
+static void compare_leaf(struct json_node *a, struct json_node *b, struct at *at)
 {
     if (!a)
-        fieldset_mark(d->added);
+        mark(at, ADDED);
     else if (!b)
-        fieldset_mark(d->removed);
+        mark(at, REMOVED);
     else if (!json_node_equal(a, b))
-        fieldset_mark(d->modified);
+        mark(at, MODIFIED);
 }
 
 /* Untouched and of one document: nothing can differ. */
@@ -124,9 +146,8 @@ static bool is_same_view(struct json_node *a, struct json_node *b)
 }
 
 static void compare_members(const struct place *p, struct json_node *a, struct json_node *b,
-                            const struct typed_diff *d)
+                            struct at *at)
 {
-    struct json_edit *ed = json_node_edit(d->added);
     struct json_node *sides[] = { a, b };
 
     for (size_t s = 0; s < LEN(sides); s++)
@@ -134,12 +155,12 @@ static void compare_members(const struct place *p, struct json_node *a, struct j
             struct span name = json_node_name_at(sides[s], i);
             struct json_node *mine = json_node_value_at(sides[s], i),
                              *other = json_node_get_span(sides[1 - s], name);
-            struct place inner = place_of_member(p, name);
-            struct typed_diff child;
+            struct at child = { .up = at, .name = name, .is_member = true };
+            struct place inner;
 
             if ((s == 1 && other) || is_same_view(mine, other))
                 continue; /* a member of both was compared in the first round */
-            child = below(d, fieldset_field(ed, name));
+            inner = place_of_member(p, name);
             compare(&inner, s == 0 ? mine : other, s == 0 ? other : mine, &child);
         }
 }
@@ -165,49 +186,47 @@ static struct json_node *by_identity(const struct place *p, struct json_node *li
 }
 
 static void compare_element(const struct place *p, struct json_node *mine, struct json_node *theirs,
-                            const struct typed_diff *d)
+                            struct at *at)
 {
     size_t mine_n = json_node_count(mine), theirs_n = json_node_count(theirs);
     struct json_node *a = json_node_at(mine, 0), *b = json_node_at(theirs, 0);
 
     if (mine_n <= 1 && theirs_n <= 1) {
-        compare(p, a, b, d);
+        compare(p, a, b, at);
     } else if (mine_n >= 2 && theirs_n >= 2) {
         if (!json_node_equal(mine, theirs))
-            fieldset_mark(d->modified);
+            mark(at, MODIFIED);
     } else if (mine_n >= 2) {
         if (b)
-            compare(p, NULL, b, d);
-        fieldset_mark(d->removed);
+            compare(p, NULL, b, at);
+        mark(at, REMOVED);
     } else {
         if (a)
-            compare(p, a, NULL, d);
-        fieldset_mark(d->added);
+            compare(p, a, NULL, at);
+        mark(at, ADDED);
     }
 }
 
 static void compare_lists(const struct place *p, struct json_node *a, struct json_node *b,
-                          const struct typed_diff *d)
+                          struct at *at)
 {
-    struct json_edit *ed = json_node_edit(d->added);
+    struct json_edit *ed = json_node_edit(a ? a : b);
     struct json_node *maps[] = { by_identity(p, a, ed), by_identity(p, b, ed) };
     struct place inner = place_of_element(p);
 
     for (size_t s = 0; s < LEN(maps); s++)
         for (size_t i = 0; i < json_node_count(maps[s]); i++) {
             struct span id = json_node_name_at(maps[s], i);
-            struct typed_diff child;
+            struct at child = { .up = at, .name = id };
 
             if (s == 1 && json_node_get_span(maps[0], id))
                 continue;
-            child = below(d, id);
             compare_element(&inner, json_node_get_span(maps[0], id),
                             json_node_get_span(maps[1], id), &child);
         }
 }
 
-static void compare(const struct place *p, struct json_node *a, struct json_node *b,
-                    const struct typed_diff *d)
+static void compare(const struct place *p, struct json_node *a, struct json_node *b, struct at *at)
 {
     bool is_empty =
         p->shape == PLACE_LIST ? !elements(a) && !elements(b) : !members(a) && !members(b);
@@ -215,17 +234,17 @@ static void compare(const struct place *p, struct json_node *a, struct json_node
     if (is_same_view(a, b))
         return;
     if (p->shape == PLACE_LEAF || is_empty) {
-        compare_leaf(a, b, d);
+        compare_leaf(a, b, at);
         return;
     }
     if (p->shape == PLACE_LIST)
-        compare_lists(p, a, b, d);
+        compare_lists(p, a, b, at);
     else
-        compare_members(p, a, b, d);
+        compare_members(p, a, b, at);
     if (!a)
-        fieldset_mark(d->added);
+        mark(at, ADDED);
     else if (!b)
-        fieldset_mark(d->removed);
+        mark(at, REMOVED);
 }
 
 void typed_compare(const struct schema_type *type, struct json_node *a, struct json_node *b,
@@ -233,9 +252,10 @@ void typed_compare(const struct schema_type *type, struct json_node *a, struct j
 {
     struct json_edit *ed = json_node_edit(b);
     struct place root = place_of_type(type);
+    struct at at = { .sets = { fieldset_new(ed), fieldset_new(ed), fieldset_new(ed) } };
 
-    *ret = (struct typed_diff){ fieldset_new(ed), fieldset_new(ed), fieldset_new(ed) };
-    compare(&root, a, b, ret);
+    compare(&root, a, b, &at);
+    *ret = (struct typed_diff){ at.sets[ADDED], at.sets[REMOVED], at.sets[MODIFIED] };
 }
 
 static void remove_from(const struct place *p, struct json_node *v, struct json_node *set)
