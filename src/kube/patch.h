@@ -11,7 +11,7 @@
  * Errors:   ERR_PROTOCOL: the patch is malformed (400, BadRequest). ERR_INVALID: it does not apply
  *           (422, Invalid; the public server then says PATCH_REFUSED_TEXT and keeps the reason for
  *           itself). ERR_LIMIT: too many operations, or too much grew out of them (413).
- *           ERR_INTERNAL: what the public server answers with 500: a strategic patch that makes no sense.
+ *           A strategic patch that makes no sense is ERR_INVALID too, where the public server says 500.
  * Result:   is never nested deeper than JSON_DEPTH_MAX, and may hold nulls.
  */
 #ifndef SILICA_KUBE_PATCH_H

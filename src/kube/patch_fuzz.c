@@ -27,8 +27,7 @@ static struct json_doc *result(enum how how, struct json_doc *object, struct jso
     struct err e = { 0 };
 
     if (apply(how, &root, json_doc_root(json_edit_hold(ed, patch)), &e) < 0) {
-        assert(e.code == ERR_PROTOCOL || e.code == ERR_INVALID || e.code == ERR_LIMIT ||
-               e.code == ERR_INTERNAL);
+        assert(e.code == ERR_PROTOCOL || e.code == ERR_INVALID || e.code == ERR_LIMIT);
         return NULL;
     }
     assert(!json_node_is_deeper(root, JSON_DEPTH_MAX));

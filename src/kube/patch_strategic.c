@@ -74,7 +74,7 @@ static int64_t position(struct json_node *map, struct span id)
 
 static int no_key(const char *key, struct err *e)
 {
-    return err_set(e, ERR_INTERNAL, "an element of a list does not contain declared merge key: %s",
+    return err_set(e, ERR_INVALID, "an element of a list does not contain declared merge key: %s",
                    key ? key : "");
 }
 
@@ -168,7 +168,7 @@ static int element_type(struct json_node *a, struct json_node *b, enum json_type
             if (t == JSON_ARRAY)
                 return err_set(e, ERR_INVALID, "lists of lists are not supported");
             if ((*ret != JSON_NONE && *ret != t) || t == JSON_NULL)
-                return err_set(e, ERR_INTERNAL, "list element types are not identical");
+                return err_set(e, ERR_INVALID, "list element types are not identical");
             *ret = t;
         }
     }
@@ -198,7 +198,7 @@ static struct json_node *do_directives(struct json_node **list, struct json_node
         } else if (span_is(what, "replace")) {
             is_replaced = true;
         } else {
-            (void)err_set(e, ERR_INTERNAL,
+            (void)err_set(e, ERR_INVALID,
                           span_is(what, "merge")
                               ? "merging lists cannot yet be specified in the patch"
                               : "unknown patch type in map");
@@ -311,7 +311,7 @@ static struct json_node *merge_list(struct json_node *list, struct json_node *pa
         return arrange(unite(list, patch), patch, list, NULL, e);
     }
     if (!field || !field->merge_key) {
-        (void)err_set(e, ERR_INTERNAL, "cannot merge lists without merge key for %s",
+        (void)err_set(e, ERR_INVALID, "cannot merge lists without merge key for %s",
                       field ? field->name : "an unknown field");
         return NULL;
     }
@@ -369,7 +369,7 @@ static int judge_order(struct json_node *patch, struct json_node *order, const c
     while (p < patch_n && json_node_get(json_node_at(patch, p), "$patch"))
         p++;
     if (p < patch_n)
-        return err_set(e, ERR_INTERNAL, "The order in patch list doesn't match %s list",
+        return err_set(e, ERR_INVALID, "The order in patch list doesn't match %s list",
                        ORDER_PREFIX);
     return 0;
 }
@@ -433,7 +433,7 @@ static int merge_in_order(struct json_node *into, struct json_node *patch,
         return err_set(e, ERR_PROTOCOL, "invalid patch format of setElementOrder list");
     if (json_node_type(order) != JSON_ARRAY || (list && json_node_type(list) != JSON_ARRAY) ||
         (change && json_node_type(change) != JSON_ARRAY))
-        return err_set(e, ERR_INTERNAL, "expected a list for '%.*s'",
+        return err_set(e, ERR_INVALID, "expected a list for '%.*s'",
                        SPAN_ARG(span_slice(directive, 0, 128)));
     (void)json_node_remove_span(patch, directive);
     if (judge_order(change, order, key, e) < 0)
@@ -521,7 +521,7 @@ static struct json_node *merge_map(struct json_node *into, struct json_node *pat
     if (directive && span_is(json_node_str(directive), "delete"))
         return json_edit_object(json_node_edit(patch));
     if (directive) {
-        (void)err_set(e, ERR_INTERNAL, "unknown patch type in map");
+        (void)err_set(e, ERR_INVALID, "unknown patch type in map");
         return NULL;
     }
     if (apply_retain_keys(into, patch, e) < 0 || merge_orders(into, patch, type, e) < 0)
