@@ -147,6 +147,12 @@ static int parse_term(const struct kind *kind, struct span all, struct span part
     return t->path ? 0 : -1;
 }
 
+/* No field that is nothing: the public server takes it for no term at all. */
+static bool is_nothing(struct span part)
+{
+    return span_is(part, "=") || span_is(part, "==") || span_is(part, "!=");
+}
+
 int field_selector_parse(const struct kind *kind, struct span text, struct field_selector **ret,
                          struct err *e)
 {
@@ -162,7 +168,9 @@ int field_selector_parse(const struct kind *kind, struct span text, struct field
     for (struct span rest = text; rest.n;) {
         struct span part = cut_term(&rest);
 
-        if (part.n && parse_term(kind, text, part, &s->terms[s->n++], e) < 0)
+        if (part.n == 0 || is_nothing(part))
+            continue;
+        if (parse_term(kind, text, part, &s->terms[s->n++], e) < 0)
             return -1;
     }
     *ret = take_ptr(&s);

@@ -194,6 +194,7 @@ static void test_fields(void **state)
         { "status.phase!=Running", false },
         { "spec.hostNetwork=false", true },
         { "status.podIP=", true },
+        { "=,!=,==", true },
     };
     const struct kind *pod = kind_find("", "v1", "pods");
     OWN(json_doc_done) struct json_doc *doc = must_parse(POD);
