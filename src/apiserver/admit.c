@@ -160,15 +160,8 @@ int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struc
     struct json_node *meta = json_node_get(body, "metadata");
     struct span base = json_node_str(json_node_get(meta, "generateName"));
 
-    if (json_node_str(json_node_get(meta, "resourceVersion")).n) {
-        (void)status_internal(st, "%s", "");
-        buf_clear(&st->message);
-        st->reason = ""; /* the public server has none for this */
-        (void)buf_add(&st->message,
-                      SPAN("resourceVersion should not be set on objects to be created"),
-                      &(struct err){ 0 });
-        return -1;
-    }
+    if (json_node_str(json_node_get(meta, "resourceVersion")).n)
+        return status_bare(st, "resourceVersion should not be set on objects to be created");
     (void)json_node_remove(meta, "resourceVersion");
     EACH(name, given_by_us) {
         (void)json_node_remove(meta, *name);
@@ -191,12 +184,13 @@ int admit_namespace(struct op *op, const char *namespace, const char *name, stru
 
     if (!there)
         return status_not_found(st, kind, namespace);
-    if (object_is_deleting(there))
-        return status_forbidden(
-            st, op->kind, op->name,
-            "unable to create new content in namespace %s because it is being terminated",
-            namespace);
-    return 0;
+    if (!object_is_deleting(there))
+        return 0;
+    causes_add(&st->causes, CAUSE_TERMINATING, AT(AT(NULL, "metadata"), "namespace"), NULL,
+               "namespace %s is being terminated", namespace);
+    return status_forbidden(
+        st, op->kind, name,
+        "unable to create new content in namespace %s because it is being terminated", namespace);
 }
 
 int admit_rules(struct op *op, struct json_node *body, const struct object *old,

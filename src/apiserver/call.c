@@ -55,6 +55,22 @@ bool call_query_bool(struct call *c, const char *name)
     return !*text || (str_bool(span_cstr(text), &is_set) && is_set);
 }
 
+int call_too_new(struct call *c, uint64_t wanted, uint64_t there)
+{
+    int rc = status_timeout(&c->status, "Too large resource version: %llu, current: %llu",
+                            (unsigned long long)wanted, (unsigned long long)there);
+
+    causes_add(&c->status.causes, CAUSE_VERSION_TOO_LARGE, AT(NULL, ""), NULL,
+               "Too large resource version");
+    c->status.retry_after_s = 1;
+    return rc;
+}
+
+int call_not_a_number(struct call *c, const char *text)
+{
+    return status_bad_request(&c->status, "strconv.ParseInt: parsing \"%s\": invalid syntax", text);
+}
+
 static void log_call(struct call *c, int code)
 {
     if (!log_is_on(LOG_DEBUG) && code < 500)

@@ -59,6 +59,11 @@ void call_free(struct call *c);
 const char *call_query(struct call *c, const char *name);
 bool call_query_bool(struct call *c, const char *name);
 
+/* 504: the version asked for is not there yet. */
+int call_too_new(struct call *c, uint64_t wanted, uint64_t there);
+/* A query parameter that shall be a number; 400 in the public server's words. */
+int call_not_a_number(struct call *c, const char *text);
+
 /* The answers. Each ends the call. */
 void call_answer_bytes(struct call *c, int code, const char *type, struct span body);
 void call_refuse(struct call *c); /* with c->status */

@@ -204,9 +204,11 @@ static void write_response_kind(struct json_out *o, const char *group, const cha
 static void write_aggregated_kind(struct json_out *o, const struct kind *k,
                                   const struct kind_version *v)
 {
+    bool is_custom = k->traits & KIND_CUSTOM; /* "": as the group and version it stands under */
+
     json_out_object_begin(o);
     json_out_key(o, "resource"), json_out_cstr(o, k->plural);
-    write_response_kind(o, k->group, v->name, k->name);
+    write_response_kind(o, is_custom ? k->group : "", is_custom ? v->name : "", k->name);
     json_out_key(o, "scope"), json_out_cstr(o, kind_is_namespaced(k) ? "Namespaced" : "Cluster");
     json_out_key(o, "singularResource"), json_out_cstr(o, k->singular);
     write_verbs(o, k->verbs);
@@ -219,8 +221,13 @@ static void write_aggregated_kind(struct json_out *o, const struct kind *k,
 
             json_out_object_begin(o);
             json_out_key(o, "subresource"), json_out_cstr(o, sub->name);
-            write_response_kind(o, sub->group ? sub->group : k->group,
-                                sub->group ? sub->version : v->name,
+            write_response_kind(o,
+                                sub->group  ? sub->group
+                                : is_custom ? k->group
+                                            : "",
+                                sub->group  ? sub->version
+                                : is_custom ? v->name
+                                            : "",
                                 sub->kind ? sub->kind : k->name);
             write_verbs(o, sub->verbs);
             json_out_object_end(o);

@@ -15,11 +15,14 @@
 #include "kube/kind.h"
 #include "kube/status.h"
 
+struct user;
+
 enum op_patch { OP_PATCH_JSON, OP_PATCH_MERGE, OP_PATCH_STRATEGIC, OP_PATCH_APPLY };
 enum op_propagation { OP_PROPAGATION_UNSAID, OP_ORPHAN, OP_BACKGROUND, OP_FOREGROUND };
 
 struct op {
     struct store *store;
+    const struct user *user; /* who asks; NULL: the process itself, which may give every right */
     const struct kind *kind;
     const struct kind_version *version; /* of the path, in which the body is */
     const struct kind_subresource *sub; /* or NULL */

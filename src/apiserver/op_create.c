@@ -1,4 +1,5 @@
 #include "apiserver/admit.h"
+#include "apiserver/grant.h"
 #include "apiserver/op_write.h"
 
 #include <string.h>
@@ -72,6 +73,8 @@ static int create_once(struct op *op, struct json_edit *ed, struct json_node *bo
     if (admit_new(op, ed, body, st) < 0 || admit_track(op, NULL, body, st) < 0)
         return -1;
     if (kind_is_namespaced(op->kind) && admit_namespace(op, op->namespace, name_of(body), st) < 0)
+        return -1;
+    if (grant_check(op, body, NULL, st) < 0)
         return -1;
     stamp(ed, op->kind, body);
     if (admit_rules(op, body, NULL, &mine, st) < 0 || admit_store(op, mine, NULL, &o, st) < 0)

@@ -8,8 +8,11 @@
 
 static int refuse(struct op *op, struct status *st, const struct err *e)
 {
+    (void)op;
     if (e->code == ERR_PROTOCOL)
         return status_bad_request(st, "%s", e->msg);
+    if (e->code == ERR_INTERNAL)
+        return status_bare(st, "%s", e->msg);
     if (e->code == ERR_INVALID) {
         (void)status_no_resource(st);
         st->code = 422;
@@ -60,10 +63,40 @@ static int parse_config(struct span text, struct json_edit *ed, struct json_node
     struct err e;
 
     if (kube_yaml_to_doc(text, NULL, &doc, &e) < 0)
-        return e.code == ERR_LIMIT ? status_of_err(st, &e)
-                                   : status_bad_request(st, "error decoding YAML: %s", e.msg);
+        return e.code == ERR_LIMIT
+                   ? status_of_err(st, &e)
+                   : status_bad_request(
+                         st, "error decoding YAML: error converting YAML to JSON: %s", e.msg);
     *ret = json_edit_doc(ed, doc);
     return 0;
+}
+
+/* An apply says what it is, and nothing that its kind does not have: what is not known cannot be owned. */
+static int check_config(struct op *op, struct json_node *config, struct status *st)
+{
+    OWN(check_issues_done) struct check_issues issues = CHECK_ISSUES_INIT;
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct json_node *meta = json_node_get(config, "metadata");
+    struct span api = json_node_str(json_node_get(config, "apiVersion"));
+    struct span kind = json_node_str(json_node_get(config, "kind")), field;
+    struct err e;
+
+    if (json_node_type(config) != JSON_OBJECT || !kind.n)
+        return status_bad_request(st, "invalid object type: %s%.*s, Kind=", api.n ? "" : "/",
+                                  SPAN_ARG(api));
+    if (json_node_freeze(config, &doc, &e) < 0)
+        return status_of_err(st, &e);
+    if (check_object(op->version->type, json_doc_root(doc), &issues, &e) < 0 || !issues.n)
+        return 0; /* a wrong type is told by admit_body */
+    field = span_cstr(check_issue(&issues, 0));
+    if (!span_starts(field, "unknown field \""))
+        return 0;
+    field = span_slice(field, 15, field.n - 1);
+    return status_bare(st,
+                       "failed to create typed patch object (%.*s/%s; %.*s, Kind=%.*s): .%.*s: "
+                       "field not declared in schema",
+                       SPAN_ARG(json_node_str(json_node_get(meta, "namespace"))), op->name,
+                       SPAN_ARG(api), SPAN_ARG(kind), SPAN_ARG(field));
 }
 
 static int conflict(struct causes *causes, struct status *st)
@@ -91,7 +124,8 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
     struct apply_by by = admit_by(op, admit_now(now));
     struct err e;
 
-    if (parse_config(text, ed, &config, st) < 0 || admit_body(op, config, st) < 0)
+    if (parse_config(text, ed, &config, st) < 0 || check_config(op, config, st) < 0 ||
+        admit_body(op, config, st) < 0)
         return -1;
     old = object_ref(store_get(op->store, STORE_HEAD, &key));
     if (!old && op->sub)
@@ -106,6 +140,36 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
     op->is_tracked = true;
     *ret_is_created = !old;
     return old ? op_replace(op, ed, old, root, ret, st) : op_create(op, ed, root, ret, st);
+}
+
+/* Said twice, as the public server does. */
+static int check_uid(struct op *op, const struct object *old, struct json_node *root,
+                     struct status *st)
+{
+    struct span uid = json_node_str(json_node_get(json_node_get(root, "metadata"), "uid"));
+
+    if (!uid.n || span_is(uid, object_uid(old)))
+        return 0;
+    for (int i = 0; i < 2; i++)
+        causes_add_text(&st->causes, CAUSE_INVALID, AT(AT(NULL, "metadata"), "uid"), uid,
+                        "field is immutable");
+    return status_invalid(st, op->kind, op->name);
+}
+
+/* What came out of a patch is no object: that is the patch's fault, so st's 400 becomes a cause of it. */
+static int refuse_result(struct json_node *root, struct status *st)
+{
+    static const struct kind nothing = { .group = "", .name = "" };
+    OWN(buf_done) struct buf said = BUF_INIT(STATUS_TEXT_MAX_BYTES), shown = BUF_INIT(32 * 1024);
+    struct err e;
+
+    buf_move(&said, &st->message);
+    if (json_node_write(root, &shown, &e) < 0)
+        buf_clear(&shown);
+    status_clear(st);
+    causes_add_text(&st->causes, CAUSE_INVALID, AT(NULL, "patch"), buf_span(&shown), "%s",
+                    buf_cstr(&said));
+    return status_invalid(st, &nothing, "");
 }
 
 int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct object **ret,
@@ -126,7 +190,9 @@ int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct o
     root = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
     if (change(op, type, &root, patch, &e) < 0)
         return refuse(op, st, &e);
-    if (admit_body(op, root, st) < 0)
+    if (check_uid(op, old, root, st) < 0)
         return -1;
+    if (admit_body(op, root, st) < 0)
+        return st->code == 400 ? refuse_result(root, st) : -1;
     return op_replace(op, ed, old, root, ret, st);
 }

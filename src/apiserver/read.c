@@ -18,15 +18,6 @@ static bool read_version(struct call *c, uint64_t *ret, bool *ret_is_given)
     return !*ret_is_given || str_u64(span_cstr(text), UINT64_MAX, ret);
 }
 
-static int too_new(struct call *c, uint64_t wanted, uint64_t there)
-{
-    int rc = status_timeout(&c->status, "Too large resource version: %llu, current: %llu",
-                            (unsigned long long)wanted, (unsigned long long)there);
-
-    c->status.retry_after_s = 1;
-    return rc;
-}
-
 void read_get(struct call *c)
 {
     OWN(buf_done) struct buf body = BUF_INIT(CALL_ANSWER_MAX_BYTES);
@@ -35,13 +26,12 @@ void read_get(struct call *c)
     bool is_given;
 
     if (!read_version(c, &version, &is_given))
-        (void)status_bad_request(
+        (void)status_bare(
             &c->status,
-            "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": "
-            "invalid syntax",
+            "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": invalid syntax",
             call_query(c, "resourceVersion"), call_query(c, "resourceVersion"));
     else if (version > store_version(c->s->store, STORE_COMMITTED))
-        (void)too_new(c, version, store_version(c->s->store, STORE_COMMITTED));
+        (void)call_too_new(c, version, store_version(c->s->store, STORE_COMMITTED));
     else if (op_get(&c->op, STORE_COMMITTED, &o, &c->status) == 0 &&
              render_object(c, o, &body) == 0) {
         call_answer_bytes(c, 200, "application/json", buf_span(&body));
@@ -194,8 +184,12 @@ static int choose_continued(struct call *c, const char *text, struct pages_token
                             struct shelf **ret, uint64_t *ret_version)
 {
     if (!pages_token_read(span_cstr(text), token))
+        return status_bad_request(&c->status, "invalid continue token: continue key is not valid: "
+                                              "the token is none of this server");
+    text = call_query(c, "resourceVersion");
+    if (text && *text && strcmp(text, "0") != 0)
         return status_bad_request(&c->status,
-                                  "continue key is not valid: the token is none of this server");
+                                  "specifying resource version is not allowed when using continue");
     *ret_version = token->version;
     if (snapshots_find(&c->s->snapshots, token->version, ev_now_ms(c->s->loop), ret))
         return 0;
@@ -203,6 +197,26 @@ static int choose_continued(struct call *c, const char *text, struct pages_token
         &c->status,
         "The provided continue parameter is too old to display a consistent list result. You "
         "must start a new list without the continue parameter.");
+}
+
+/* What may be said of versions together. */
+static int check_match(struct call *c, const char *match, bool is_given, bool is_exactly_zero)
+{
+    struct causes *causes = &c->status.causes;
+
+    if (match && *match && !is_given)
+        causes_add(causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
+                   "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    else if (match && *match && strcmp(match, "Exact") != 0 && strcmp(match, "NotOlderThan") != 0)
+        causes_add_text(causes, CAUSE_NOT_SUPPORTED, AT(NULL, "resourceVersionMatch"),
+                        span_cstr(match), "supported values: \"Exact\", \"NotOlderThan\", \"\"");
+    else if (is_exactly_zero)
+        causes_add(causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
+                   "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    if (call_query(c, "sendInitialEvents"))
+        causes_add(causes, CAUSE_FORBIDDEN, AT(NULL, "sendInitialEvents"), NULL,
+                   "sendInitialEvents is forbidden for list");
+    return causes->n ? status_invalid(&c->status, &call_list_options, "") : 0;
 }
 
 static int choose_state(struct call *c, struct shelf **ret, uint64_t *ret_version)
@@ -219,18 +233,10 @@ static int choose_state(struct call *c, struct shelf **ret, uint64_t *ret_versio
             call_query(c, "resourceVersion"), call_query(c, "resourceVersion"));
     match = call_query(c, "resourceVersionMatch");
     is_exact = match && strcmp(match, "Exact") == 0;
-    if (match && *match && !is_given) {
-        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
-                   "resourceVersionMatch is forbidden unless resourceVersion is provided");
-        return status_invalid(&c->status, &call_list_options, "");
-    }
-    if (match && *match && !is_exact && strcmp(match, "NotOlderThan") != 0) {
-        causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "resourceVersionMatch"),
-                        span_cstr(match), "supported values: \"Exact\", \"NotOlderThan\", \"\"");
-        return status_invalid(&c->status, &call_list_options, "");
-    }
+    if (check_match(c, match, is_given, is_exact && wanted == 0) < 0)
+        return -1;
     if (wanted > there)
-        return too_new(c, wanted, there);
+        return call_too_new(c, wanted, there);
     if (is_exact && wanted != there) {
         *ret_version = wanted;
         if (snapshots_find(&c->s->snapshots, wanted, ev_now_ms(c->s->loop), ret))
@@ -253,8 +259,7 @@ void read_list(struct call *c)
 
     text = call_query(c, "limit");
     if (text && *text && !str_u64(span_cstr(text), INT64_MAX, &limit)) {
-        (void)status_bad_request(&c->status, "limit: Invalid value: \"%s\": must be a number",
-                                 text);
+        (void)call_not_a_number(c, text);
         call_refuse(c);
         return;
     }

@@ -1,6 +1,7 @@
 /* Reviews: questions to the server about access; created, answered, never kept. */
 #include "apiserver/authn.h"
 #include "apiserver/authz.h"
+#include "apiserver/token.h"
 
 #include <string.h>
 
@@ -39,23 +40,20 @@ static void answer_token(struct call *c, struct json_edit *ed, struct json_node 
                          struct json_node *status)
 {
     OWN(user_done) struct user u = USER_INIT;
-    struct json_node *audiences = json_node_get(spec, "audiences"), *info = json_edit_object(ed);
+    struct json_node *audiences = json_node_get(spec, "audiences"), *info = json_edit_object(ed),
+                     *list;
     const char *wanted = json_node_cstr(json_node_at(audiences, 0)), *why;
 
     if (authn_token(c->s, json_node_str(json_node_get(spec, "token")), wanted, &u, &why) < 0) {
-        json_node_set(status, "authenticated", json_edit_bool(ed, false));
-        json_node_set(status, "error", json_edit_cstr(ed, "[invalid bearer token]"));
+        json_node_set(status, "user", info);
+        json_node_set(status, "error", json_edit_cstr(ed, "invalid bearer token"));
         return;
     }
     json_node_set(status, "authenticated", json_edit_bool(ed, true));
     write_user(ed, info, &u);
     json_node_set(status, "user", info);
-    if (wanted) {
-        struct json_node *list = json_edit_array(ed);
-
-        json_node_append(list, json_edit_cstr(ed, wanted));
-        json_node_set(status, "audiences", list);
-    }
+    list = json_node_set(status, "audiences", json_edit_array(ed));
+    json_node_append(list, json_edit_cstr(ed, wanted ? wanted : TOKEN_ISSUER));
 }
 
 /* ---- may they ---- */
@@ -154,12 +152,45 @@ static const struct {
     { "SelfSubjectRulesReview", answer_rules },
 };
 
+/* ---- questions that are none ---- */
+
+static int check_question(struct call *c, struct json_node *spec)
+{
+    const struct kind named = { .group = c->op.kind->group,
+                                .name = "" }; /* not said of which kind */
+    const char *kind = c->op.kind->name;
+    bool has_resource = json_node_type(json_node_get(spec, "resourceAttributes")) == JSON_OBJECT;
+    bool has_path = json_node_type(json_node_get(spec, "nonResourceAttributes")) == JSON_OBJECT;
+    struct causes *causes = &c->status.causes;
+
+    if (strcmp(kind, "TokenReview") == 0 && !*text_at(spec, "token"))
+        return status_bad_request(&c->status,
+                                  "token is required for TokenReview in authentication");
+    if (strcmp(kind, "SelfSubjectRulesReview") == 0 && !*text_at(spec, "namespace"))
+        return status_bad_request(&c->status, "no namespace on request");
+    if (!strstr(kind, "AccessReview"))
+        return 0;
+    if (has_resource == has_path)
+        causes_add_shown(causes, CAUSE_INVALID, AT(AT(NULL, "spec"), "resourceAttributes"), "null",
+                         "exactly one of nonResourceAttributes or resourceAttributes must be "
+                         "specified");
+    if (strncmp(kind, "Self", 4) != 0 && !*text_at(spec, "user") &&
+        json_node_count(json_node_get(spec, "groups")) == 0)
+        causes_add_text(causes, CAUSE_INVALID, AT(AT(NULL, "spec"), "user"), SPAN(""),
+                        "at least one of user or group must be specified");
+    return causes->n ? status_invalid(&c->status, &named, "") : 0;
+}
+
 void review_answer(struct call *c, struct json_edit *ed, struct json_node *body)
 {
     OWN(buf_done) struct buf out = BUF_INIT(CALL_ANSWER_MAX_BYTES);
     struct json_node *status = json_edit_object(ed);
     struct err e;
 
+    if (check_question(c, json_node_get(body, "spec")) < 0) {
+        call_refuse(c);
+        return;
+    }
     EACH(r, rows) {
         if (strcmp(r->kind, c->op.kind->name) != 0)
             continue;

@@ -1,6 +1,7 @@
 /* The doors of a request, in order: what is asked for, who asks, may they, which verb. */
 #include "apiserver/authn.h"
 #include "apiserver/authz.h"
+#include "apiserver/body.h"
 #include "apiserver/call.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -49,6 +50,14 @@ static enum call_form read_accept(struct span field, bool *ret_is_acceptable)
     return FORM_OBJECT;
 }
 
+static int refuse_form(struct call *c)
+{
+    (void)status_not_acceptable(&c->status, "406: Not Acceptable\n\nAvailable representations: "
+                                            "application/json, application/json;stream=watch");
+    c->status.kind = "";
+    return -1;
+}
+
 static int read_form(struct call *c)
 {
     const char *include;
@@ -56,12 +65,13 @@ static int read_form(struct call *c)
 
     c->form = read_accept(http_field(c->x, "accept"), &is_acceptable);
     if (!is_acceptable)
-        return status_not_acceptable(
-            &c->status,
-            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf");
+        return refuse_form(c);
     include = call_query(c, "includeObject");
     if (include && !table_include_parse(span_cstr(include), &c->include))
-        return status_bad_request(&c->status, "unrecognized includeObject value: \"%s\"", include);
+        return status_bad_request(&c->status,
+                                  "Unable to convert to Table as requested: includeObject: Invalid "
+                                  "value: \"%s\": must be 'Metadata', 'Object', 'None', or empty",
+                                  include);
     return 0;
 }
 
@@ -80,6 +90,36 @@ static int read_selectors(struct call *c)
     return 0;
 }
 
+/* The options of a write are an object of their own, named by the verb. */
+static int refuse_options(struct call *c)
+{
+    static const struct kind named[] = {
+        [VERB_CREATE] = { .group = "meta.k8s.io", .name = "CreateOptions" },
+        [VERB_UPDATE] = { .group = "meta.k8s.io", .name = "UpdateOptions" },
+        [VERB_PATCH] = { .group = "meta.k8s.io", .name = "PatchOptions" },
+        [VERB_DELETE] = { .group = "meta.k8s.io", .name = "DeleteOptions" },
+        [VERB_DELETE_COLLECTION] = { .group = "meta.k8s.io", .name = "DeleteOptions" },
+    };
+
+    return status_invalid(&c->status, &named[c->req.verb], "");
+}
+
+/* Only an apply takes fields by force, and only for somebody. */
+static int check_apply(struct call *c, const char *manager)
+{
+    bool is_apply = span_starts(body_type(c->x), "application/apply-patch+");
+
+    if (c->req.verb != VERB_PATCH)
+        return 0;
+    if (is_apply && (!manager || !*manager))
+        causes_add(&c->status.causes, CAUSE_REQUIRED, AT(NULL, "fieldManager"), NULL,
+                   "is required for apply patch");
+    if (!is_apply && call_query(c, "force"))
+        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "force"), NULL,
+                   "may not be specified for non-apply patch");
+    return c->status.causes.n ? refuse_options(c) : 0;
+}
+
 /* Whose fields: as asked for, else the first part of the program's name. */
 static int read_manager(struct call *c)
 {
@@ -87,9 +127,11 @@ static int read_manager(struct call *c)
     struct span agent = http_field(c->x, "user-agent"), word;
     struct err e;
 
-    if (given && strlen(given) > 128)
-        return status_bad_request(&c->status,
-                                  "fieldManager: Too long: may not be more than 128 bytes");
+    if (given && strlen(given) > 128) {
+        causes_add(&c->status.causes, CAUSE_TOO_LONG, AT(NULL, "fieldManager"), NULL,
+                   "may not be more than 128 bytes");
+        return refuse_options(c);
+    }
     if (given && *given)
         (void)buf_add(&c->manager, span_cstr(given), &e);
     else if (span_cut(&agent, '/', &word) && word.n <= 128)
@@ -105,19 +147,25 @@ static int read_write_options(struct call *c)
     const char *text = call_query(c, "dryRun");
 
     if (text && *text && strcmp(text, "All") != 0) {
-        causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "dryRun"), span_cstr(text),
-                        "supported values: \"All\"");
-        return status_invalid(&c->status, c->op.kind, "");
+        OWN(buf_done) struct buf shown = BUF_INIT(256);
+        struct err e;
+
+        if (buf_addf(&shown, &e, "[\"%s\"]", text) < 0)
+            (void)buf_add(&shown, SPAN("[...]"), &e);
+        causes_add_shown(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "dryRun"),
+                         buf_cstr(&shown), "supported values: \"All\"");
+        return refuse_options(c);
     }
     c->op.is_dry_run = text && *text;
     text = call_query(c, "fieldValidation");
     if (text && !check_mode_parse(span_cstr(text), &c->op.fields)) {
         causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "fieldValidation"),
-                        span_cstr(text), "supported values: \"Ignore\", \"Warn\", \"Strict\"");
-        return status_invalid(&c->status, c->op.kind, "");
+                        span_cstr(text),
+                        "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
+        return refuse_options(c);
     }
     c->op.is_forced = call_query_bool(c, "force");
-    return read_manager(c);
+    return check_apply(c, call_query(c, "fieldManager")) < 0 ? -1 : read_manager(c);
 }
 
 /* ---- the verbs ---- */
@@ -154,6 +202,7 @@ static int find_kind(struct call *c)
     struct op *op = &c->op;
 
     op->store = c->s->store;
+    op->user = &c->user;
     op->namespace = c->req.namespace;
     op->name = c->req.name;
     op->kind = kind_find(c->req.group, c->req.version, c->req.resource);
@@ -175,7 +224,8 @@ static int find_kind(struct call *c)
     if (c->req.subresource[0]) {
         op->sub = kind_subresource(op->version, c->req.subresource);
         if (!op->sub)
-            return status_no_resource(&c->status);
+            return op->kind->traits & KIND_CUSTOM ? status_not_found(&c->status, op->kind, op->name)
+                                                  : status_no_resource(&c->status);
     }
     if (op->version->deprecation)
         op_warn(op, "%s", op->version->deprecation);
@@ -216,7 +266,9 @@ static void answer_resource(struct call *c)
     row = find_verb(c);
     if (!row || (c->req.verb == VERB_CREATE && *c->op.name && !c->op.sub) ||
         ((c->req.verb == VERB_UPDATE || c->req.verb == VERB_PATCH) && !*c->op.name))
-        (void)status_method(&c->status, NULL, "");
+        (void)status_method(&c->status,
+                            c->op.sub && c->op.kind->traits & KIND_CUSTOM ? c->op.kind : NULL,
+                            request_verb_name(c->req.verb));
     if (!row || c->status.code || read_form(c) < 0 || prepare(c) < 0)
         call_refuse(c);
     else if (c->op.sub && c->op.sub->sub != KIND_SUB_STATUS)

@@ -486,6 +486,7 @@ static void on_body(void *ctx, struct span bytes, const struct err *e)
 {
     struct call *c = ctx;
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(object_done) struct object *there = NULL;
 
     if (e) {
         if (e->code == ERR_LIMIT)
@@ -501,7 +502,8 @@ static void on_body(void *ctx, struct span bytes, const struct err *e)
             return;
         }
     }
-    (void)status_no_resource(&c->status);
+    if (op_get(&c->op, STORE_COMMITTED, &there, &c->status) == 0)
+        (void)status_no_resource(&c->status);
     call_refuse(c);
 }
 

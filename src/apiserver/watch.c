@@ -210,6 +210,25 @@ static void on_drain(void *ctx)
 
 /* ---- the beginning ---- */
 
+/* How old the beginning may be is only said of one that begins with a list. */
+static int check_match(struct call *c, const char *match, bool is_list_asked_for)
+{
+    struct causes *causes = &c->status.causes;
+    bool is_given = match && *match;
+
+    if (is_list_asked_for && (!is_given || strcmp(match, "NotOlderThan") != 0))
+        causes_add(causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
+                   "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    if (is_list_asked_for && is_given && strcmp(match, "NotOlderThan") != 0)
+        causes_add_text(causes, CAUSE_NOT_SUPPORTED, AT(NULL, "resourceVersionMatch"),
+                        span_cstr(match), "supported values: \"NotOlderThan\"");
+    if (!is_list_asked_for && is_given)
+        causes_add(
+            causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    return causes->n ? status_invalid(&c->status, &call_list_options, "") : 0;
+}
+
 static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_ms)
 {
     uint64_t there = store_version(c->s->store, STORE_COMMITTED), seconds = 0;
@@ -217,34 +236,24 @@ static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_m
     bool is_asked_for, wants_list;
 
     if (text && *text && !str_u64(span_cstr(text), INT32_MAX, &seconds))
-        return status_bad_request(&c->status,
-                                  "timeoutSeconds: Invalid value: \"%s\": must be a number", text);
+        return call_not_a_number(c, text);
     *ret_timeout_ms = seconds ? seconds * 1000 : WATCH_TIMEOUT_MS;
     w->wants_bookmarks = call_query_bool(c, "allowWatchBookmarks");
     text = call_query(c, "sendInitialEvents");
     is_asked_for = text && *text;
     wants_list = call_query_bool(c, "sendInitialEvents");
     text = call_query(c, "resourceVersionMatch");
-    if (is_asked_for && (!text || strcmp(text, "NotOlderThan") != 0)) {
-        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
-                   "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-        return status_invalid(&c->status, &call_list_options, "");
-    }
+    if (check_match(c, text, is_asked_for) < 0)
+        return -1;
     w->wants_end_of_list = wants_list && w->wants_bookmarks;
     text = call_query(c, "resourceVersion");
     if (text && *text && !str_u64(span_cstr(text), UINT64_MAX, &w->version))
-        return status_bad_request(
+        return status_bare(
             &c->status,
-            "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": "
-            "invalid syntax",
+            "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": invalid syntax",
             text, text);
-    if (w->version > there) {
-        int rc = status_timeout(&c->status, "Too large resource version: %llu, current: %llu",
-                                (unsigned long long)w->version, (unsigned long long)there);
-
-        c->status.retry_after_s = 1;
-        return rc;
-    }
+    if (w->version > there)
+        return call_too_new(c, w->version, there);
     w->is_listing = is_asked_for ? wants_list : w->version == 0;
     if (w->is_listing || w->version == 0)
         w->version = there;

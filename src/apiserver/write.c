@@ -74,18 +74,20 @@ static int patch_type(struct call *c, enum op_patch *ret)
     struct span type = body_type(c->x);
 
     EACH(r, rows) {
-        if (span_is_nocase(type, r->type) &&
-            !(r->patch == OP_PATCH_STRATEGIC && c->op.kind->traits & KIND_CUSTOM)) {
-            *ret = r->patch;
-            return 0;
-        }
+        if (!span_is_nocase(type, r->type))
+            continue;
+        if (r->patch == OP_PATCH_STRATEGIC && c->op.kind->traits & KIND_CUSTOM)
+            return status_media_type(
+                &c->status,
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json-patch+json, application/merge-patch+json, "
+                "application/apply-patch+yaml");
+        *ret = r->patch;
+        return 0;
     }
-    return status_media_type(
-        &c->status,
-        "the body of the request was in an unknown format - accepted media types include: "
-        "application/json-patch+json, application/merge-patch+json, %s"
-        "application/apply-patch+yaml",
-        c->op.kind->traits & KIND_CUSTOM ? "" : "application/strategic-merge-patch+json, ");
+    (void)status_media_type(&c->status, "415: Unsupported Media Type");
+    c->status.kind = "";
+    return -1;
 }
 
 static void on_patch_body(void *ctx, struct span bytes, const struct err *e)

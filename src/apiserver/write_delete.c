@@ -45,8 +45,8 @@ static int read_options(struct call *c, struct json_node *body, struct op_delete
     struct json_node *conditions = json_node_get(body, "preconditions"), *v;
     bool is_orphan;
 
-    if ((v = json_node_get(body, "gracePeriodSeconds")))
-        (void)json_node_i64(v, &how->grace_s);
+    if (json_node_i64(json_node_get(body, "gracePeriodSeconds"), &how->grace_s))
+        how->grace_s = how->grace_s < 0 ? 1 : how->grace_s; /* -1 would be "not said" */
     v = json_node_get(body, "propagationPolicy");
     if (json_node_str(v).n && read_propagation(c, json_node_str(v), how) < 0)
         return -1;
@@ -75,9 +75,11 @@ static int read_query(struct call *c, struct op_delete *how)
 {
     const char *text = call_query(c, "gracePeriodSeconds");
 
-    if (text && *text && !str_i64(span_cstr(text), 0, INT64_MAX, &how->grace_s))
-        return status_bad_request(
-            &c->status, "gracePeriodSeconds: Invalid value: \"%s\": must be a number", text);
+    if (text && *text) {
+        if (!str_i64(span_cstr(text), INT64_MIN, INT64_MAX, &how->grace_s))
+            return call_not_a_number(c, text);
+        how->grace_s = how->grace_s < 0 ? 1 : how->grace_s; /* -1 would be "not said" */
+    }
     text = call_query(c, "propagationPolicy");
     return text && *text ? read_propagation(c, span_cstr(text), how) : 0;
 }

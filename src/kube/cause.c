@@ -68,6 +68,8 @@ static const struct {
     [CAUSE_TOO_FEW] = { "FieldValueTooFew", "Too few" },
     [CAUSE_INTERNAL] = { "InternalError", "Internal error" },
     [CAUSE_CONFLICT] = { "FieldManagerConflict", NULL },
+    [CAUSE_TERMINATING] = { "NamespaceTerminating", NULL },
+    [CAUSE_VERSION_TOO_LARGE] = { "ResourceVersionTooLarge", NULL },
 };
 
 const char *cause_reason(enum cause_type type)

@@ -51,7 +51,9 @@ enum cause_type {
     CAUSE_TOO_MANY,
     CAUSE_TOO_FEW,
     CAUSE_INTERNAL,
-    CAUSE_CONFLICT, /* server-side apply: the message is the detail alone */
+    CAUSE_CONFLICT,    /* server-side apply: the message is the detail alone, here and below */
+    CAUSE_TERMINATING, /* the namespace is on its way out */
+    CAUSE_VERSION_TOO_LARGE, /* a resourceVersion of the future */
 };
 
 struct cause {

@@ -266,6 +266,13 @@ int status_unavailable(struct status *st, int retry_after_s, const char *fmt, ..
     return -1;
 }
 
+int status_bare(struct status *st, const char *fmt, ...)
+{
+    set(st, 500, NULL);
+    SAY(st, fmt);
+    return -1;
+}
+
 int status_internal(struct status *st, const char *fmt, ...)
 {
     set(st, 500, "InternalError");

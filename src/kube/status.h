@@ -69,6 +69,8 @@ int status_too_many(struct status *st, int retry_after_s, const char *fmt, ...) 
 int status_timeout(struct status *st, const char *fmt, ...) PRINTF(2, 3);
 /* 503, with or without a moment to try again. */
 int status_unavailable(struct status *st, int retry_after_s, const char *fmt, ...) PRINTF(3, 4);
+/* 500 without a reason: errors that the public server passes on as they are. */
+int status_bare(struct status *st, const char *fmt, ...) PRINTF(2, 3);
 int status_internal(struct status *st, const char *fmt, ...) PRINTF(2, 3);
 /* By err_map; ERR_INVALID, ERR_USAGE and ERR_PROTOCOL are BadRequest: nothing is known of fields. */
 int status_of_err(struct status *st, const struct err *e);
