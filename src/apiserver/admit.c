@@ -99,12 +99,12 @@ int admit_envelope(struct op *op, struct json_node *body, struct status *st)
 }
 
 /* What is not in the schema: told, refused or left alone, as the client asked; a member of the wrong type is always refused. */
-int admit_fields(struct op *op, struct json_node *body, struct status *st)
+static int check_fields(struct op *op, struct json_node *body, const struct json *root,
+                        struct status *st)
 {
     OWN(check_issues_done) struct check_issues issues = CHECK_ISSUES_INIT;
     OWN(buf_done) struct buf text = BUF_INIT(CHECK_TEXT_MAX_BYTES * 2);
     OWN(json_doc_done) struct json_doc *doc = NULL;
-    const struct json *root = json_node_view(body);
     struct err e;
 
     if (!root) {
@@ -127,9 +127,17 @@ int admit_fields(struct op *op, struct json_node *body, struct status *st)
     return 0;
 }
 
+int admit_fields(struct op *op, struct json_node *body, struct status *st)
+{
+    return check_fields(op, body, json_node_view(body), st);
+}
+
 int admit_body(struct op *op, struct json_node *body, struct status *st)
 {
-    if (admit_type(op, body, st) < 0 || admit_fields(op, body, st) < 0)
+    const struct json *sent =
+        json_node_view(body); /* before a look inside drops what is there twice */
+
+    if (admit_type(op, body, st) < 0 || check_fields(op, body, sent, st) < 0)
         return -1;
     (void)json_node_dedupe(body);
     return admit_envelope(op, body, st);
@@ -193,6 +201,36 @@ int admit_namespace(struct op *op, const char *namespace, const char *name, stru
         "unable to create new content in namespace %s because it is being terminated", namespace);
 }
 
+/* What a scale subresource could not show; told before the schema's own word. */
+static void check_scale(const struct kind_scale *scale, const struct object *o,
+                        struct causes *causes)
+{
+    const struct json *v = object_at(o, scale->spec_replicas);
+    OWN(buf_done) struct buf shown = BUF_INIT(1024);
+    char path[128];
+    int64_t n;
+    struct err e;
+
+    (void)snprintf(path, sizeof path, ".%s", scale->spec_replicas);
+    if (!v || json_is_null(v))
+        return;
+    if (json_type(v) != JSON_NUMBER || !json_i64(v, &n)) {
+        if (json_type(v) == JSON_STRING)
+            (void)buf_add(&shown, json_str(v), &e);
+        else
+            (void)json_write(v, &shown, &e);
+        causes_add_shown(causes, CAUSE_INVALID, AT(NULL, path), "0",
+                         "%s accessor error: %s is of the type %s, expected int64", path,
+                         buf_cstr(&shown),
+                         json_type(v) == JSON_NUMBER ? "float64" : json_type_name(v));
+    } else if (n < 0) {
+        causes_add(causes, CAUSE_INVALID, AT(NULL, path), v, "should be a non-negative integer");
+    } else if (n > INT32_MAX) {
+        causes_add(causes, CAUSE_INVALID, AT(NULL, path), v,
+                   "should be less than or equal to 2147483647");
+    }
+}
+
 int admit_rules(struct op *op, struct json_node *body, const struct object *old,
                 struct object **ret, struct status *st)
 {
@@ -205,6 +243,8 @@ int admit_rules(struct op *op, struct json_node *body, const struct object *old,
     if (object_freeze(op->kind, old, body, &o, &e) < 0)
         return status_of_err(st, &e);
     v.object = o;
+    if (op->version->scale && op->kind->traits & KIND_CUSTOM)
+        check_scale(op->version->scale, o, &st->causes);
     validate_object(&v, &st->causes);
     if (st->causes.n)
         return status_invalid(st, op->kind, object_name(o));

@@ -4,6 +4,7 @@
 #include "apiserver/collect.h"
 #include "apiserver/kubeconfig.h"
 #include "apiserver/limits.h"
+#include "apiserver/metrics.h"
 #include "apiserver/pki.h"
 #include "apiserver/seed.h"
 #include "base/fd.h"
@@ -306,6 +307,7 @@ int apiserver_open(struct ev_loop *loop, const struct apiserver_config *config,
     struct apiserver *s = NEW(struct apiserver);
 
     s->loop = loop;
+    s->metrics = metrics_new();
     s->data = own_strdup(config->data);
     s->started_ms = time_mono_ms();
     if (begin(s, config, e) < 0) {
@@ -327,6 +329,7 @@ void apiserver_close(struct apiserver *s)
         http_server_free(s->http);
     collect_close(s->collect);
     snapshots_done(&s->snapshots);
+    metrics_free(s->metrics);
     store_close(s->store);
     tls_free(s->tls);
     pki_close(s->pki);

@@ -57,6 +57,7 @@ struct apiserver {
     struct collect *collect;
     struct api_document *documents;
     struct snapshots snapshots;
+    struct metrics *metrics;
     struct call *calls; /* under way */
 };
 

@@ -1,5 +1,6 @@
 #include "apiserver/call.h"
 
+#include "apiserver/metrics.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -10,6 +11,9 @@ const struct kind call_list_options = { .group = "meta.k8s.io", .name = "ListOpt
 
 void call_free(struct call *c)
 {
+    if (c->told)
+        metrics_count(c->s->metrics, c->req.verb, c->op.kind, c->op.version, c->op.sub, c->told,
+                      time_mono_us() - c->began_us);
     if (c->stream_free)
         c->stream_free(c);
     store_wait_cancel(&c->wait);
@@ -104,6 +108,7 @@ static void add_warnings(struct call *c)
 void call_answer_bytes(struct call *c, int code, const char *type, struct span body)
 {
     log_call(c, code);
+    c->told = code;
     add_warnings(c);
     http_answer_field(c->x, "cache-control", SPAN("no-cache, private"));
     http_answer(c->x, code, type, body);

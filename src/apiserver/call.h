@@ -22,7 +22,8 @@
 enum call_form {
     FORM_OBJECT,
     FORM_TABLE,
-    FORM_PARTIAL, /* PartialObjectMetadata */
+    FORM_PARTIAL,      /* PartialObjectMetadata */
+    FORM_PARTIAL_LIST, /* a list of them; becomes FORM_PARTIAL where a list is made */
 };
 
 struct call {
@@ -40,6 +41,7 @@ struct call {
     struct store_wait wait;
     /* an answer that waits for its commit */
     int code;
+    int told; /* the HTTP code that went out; 0: none yet */
     struct object *object;
     struct status status;
     /* a list or a watch under way */

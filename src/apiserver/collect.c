@@ -401,6 +401,23 @@ static bool owner_exists(struct collect *c, const struct json *ref, const struct
     return true;
 }
 
+/* Others still own it: those that are gone, or wait for it to go, are named no more. */
+static void leave_owners(struct collect *c, unsigned kind, struct object *o)
+{
+    OWN(object_done) struct object *held = object_ref(o);
+
+    JSON_EACH(ref, json_get(object_meta(held), "ownerReferences"))
+    {
+        const char *uid = json_cstr(json_get(ref, "uid"));
+        struct shelf_key key = { kind, object_namespace(held), object_name(held) };
+        struct object *now = store_get(c->s->store, STORE_HEAD, &key);
+        bool is_waiting = false;
+
+        if (now && uid && (!owner_exists(c, ref, held, &is_waiting) || is_waiting))
+            change(c, kind, now, drop_owner_ref, uid);
+    }
+}
+
 /* An object goes when none of its owners is left; while one that waits in the foreground is the only one, too. */
 static void judge_dependent(struct collect *c, unsigned kind, struct object *o)
 {
@@ -418,6 +435,8 @@ static void judge_dependent(struct collect *c, unsigned kind, struct object *o)
     }
     if (there == waiting && !object_is_deleting(o))
         delete (c, kind, o, waiting ? OP_FOREGROUND : OP_BACKGROUND);
+    else if (there > waiting && (waiting || there < json_count(refs)))
+        leave_owners(c, kind, o);
 }
 
 static bool blocks(const struct object *dependent, const char *uid)

@@ -1,5 +1,6 @@
 /* What the API has: versions, groups, resources; health and the like. All of it is made from the table of kinds. */
 #include "apiserver/call.h"
+#include "apiserver/metrics.h"
 
 #include "base/json.h"
 #include "kube/openapi.h"
@@ -372,6 +373,11 @@ static void answer_json(struct call *c, struct json_out *o, struct buf *body, bo
     struct err e;
     bool is_aggregated = wants_aggregated(c);
 
+    if (!is_found && span_starts(http_path(c->x), "/api/")) {
+        (void)status_no_resource(&c->status);
+        call_refuse(c);
+        return;
+    }
     if (!is_found || json_out_end(o, &e) < 0) {
         call_no_page(c);
         return;
@@ -462,6 +468,19 @@ static void write_paths(struct json_out *o)
     json_out_object_end(o);
 }
 
+static void answer_metrics(struct call *c)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+    struct err e;
+
+    if (metrics_write(c->s->metrics, c->s->store, &text, &e) < 0) {
+        (void)status_of_err(&c->status, &e);
+        call_refuse(c);
+    } else {
+        call_answer_bytes(c, 200, "text/plain; version=0.0.4; charset=utf-8", buf_span(&text));
+    }
+}
+
 bool discovery_answer(struct call *c, struct span path)
 {
     OWN(buf_done) struct buf body = BUF_INIT(DISCOVERY_MAX_BYTES);
@@ -475,6 +494,10 @@ bool discovery_answer(struct call *c, struct span path)
             call_answer_bytes(c, 200, "text/plain; charset=utf-8", SPAN("ok"));
         else
             call_no_page(c);
+        return true;
+    }
+    if (span_is(path, "/metrics")) {
+        answer_metrics(c);
         return true;
     }
     if (path.n > 1 && path.p[path.n - 1] == '/')

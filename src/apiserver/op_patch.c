@@ -161,14 +161,16 @@ static int refuse_result(struct json_node *root, struct status *st)
 {
     static const struct kind nothing = { .group = "", .name = "" };
     OWN(buf_done) struct buf said = BUF_INIT(STATUS_TEXT_MAX_BYTES), shown = BUF_INIT(32 * 1024);
+    const char *why;
     struct err e;
 
     buf_move(&said, &st->message);
+    why = strstr(buf_cstr(&said), ": "); /* behind "Pod in version v1 cannot be handled as a Pod" */
     if (json_node_write(root, &shown, &e) < 0)
         buf_clear(&shown);
     status_clear(st);
     causes_add_text(&st->causes, CAUSE_INVALID, AT(NULL, "patch"), buf_span(&shown), "%s",
-                    buf_cstr(&said));
+                    why ? why + 2 : buf_cstr(&said));
     return status_invalid(st, &nothing, "");
 }
 
@@ -192,7 +194,12 @@ int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct o
         return refuse(op, st, &e);
     if (check_uid(op, old, root, st) < 0)
         return -1;
-    if (admit_body(op, root, st) < 0)
+    if (admit_type(op, root, st) < 0)
+        return -1;
+    if (admit_fields(op, root, st) < 0)
         return st->code == 400 ? refuse_result(root, st) : -1;
+    (void)json_node_dedupe(root);
+    if (admit_envelope(op, root, st) < 0)
+        return -1;
     return op_replace(op, ed, old, root, ret, st);
 }

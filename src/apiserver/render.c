@@ -68,6 +68,7 @@ static int write_one(struct call *c, struct object *o, bool is_typed, struct buf
     case FORM_TABLE:
         return write_row(c, o, out);
     case FORM_PARTIAL:
+    case FORM_PARTIAL_LIST:
         break;
     }
     return write_partial(c, o, out);

@@ -198,6 +198,8 @@ void review_answer(struct call *c, struct json_edit *ed, struct json_node *body)
         json_node_set(body, "kind", json_edit_cstr(ed, c->op.kind->name));
         json_node_set(body, "apiVersion",
                       json_edit_cstr(ed, kind_api_version(c->op.kind, c->op.version)));
+        if (!json_node_get(body, "metadata"))
+            json_node_set(body, "metadata", json_edit_object(ed));
         json_node_set(body, "status", status);
         if (json_node_write(body, &out, &e) < 0)
             break;

@@ -12,11 +12,13 @@
 /* ---- what the answer shall look like ---- */
 
 /* "application/json;as=Table;v=v1;g=meta.k8s.io, application/json;q=0.9": the first that we can make. */
-static enum call_form read_accept(struct span field, bool *ret_is_acceptable)
+static enum call_form read_accept(struct span field, bool *ret_is_acceptable,
+                                  bool *ret_is_type_known)
 {
     struct span one, part;
 
     *ret_is_acceptable = true;
+    *ret_is_type_known = false;
     if (!field.n)
         return FORM_OBJECT;
     while (span_cut(&field, ',', &one)) {
@@ -31,13 +33,15 @@ static enum call_form read_accept(struct span field, bool *ret_is_acceptable)
             !span_is(type, "application/*") &&
             !span_is_nocase(type, "application/json;stream=watch"))
             continue;
+        *ret_is_type_known = true;
         while (span_cut(&one, ';', &part)) {
             part = span_trim(part);
             if (span_is(part, "as=Table"))
                 form = FORM_TABLE;
-            else if (span_is(part, "as=PartialObjectMetadata") ||
-                     span_is(part, "as=PartialObjectMetadataList"))
+            else if (span_is(part, "as=PartialObjectMetadata"))
                 form = FORM_PARTIAL;
+            else if (span_is(part, "as=PartialObjectMetadataList"))
+                form = FORM_PARTIAL_LIST;
             else if (span_starts(part, "as="))
                 is_known = false;
             else if (span_starts(part, "v="))
@@ -50,8 +54,13 @@ static enum call_form read_accept(struct span field, bool *ret_is_acceptable)
     return FORM_OBJECT;
 }
 
-static int refuse_form(struct call *c)
+/* is_type_known: only what was wanted behind it was not. */
+static int refuse_form(struct call *c, bool is_type_known)
 {
+    if (is_type_known)
+        return status_not_acceptable(&c->status, "only the following media types are accepted: "
+                                                 "application/json, application/yaml, "
+                                                 "application/vnd.kubernetes.protobuf");
     (void)status_not_acceptable(&c->status, "406: Not Acceptable\n\nAvailable representations: "
                                             "application/json, application/json;stream=watch");
     c->status.kind = "";
@@ -61,11 +70,19 @@ static int refuse_form(struct call *c)
 static int read_form(struct call *c)
 {
     const char *include;
-    bool is_acceptable;
+    bool is_acceptable, is_type_known;
 
-    c->form = read_accept(http_field(c->x, "accept"), &is_acceptable);
+    c->form = read_accept(http_field(c->x, "accept"), &is_acceptable, &is_type_known);
     if (!is_acceptable)
-        return refuse_form(c);
+        return refuse_form(c, is_type_known);
+    if (c->form == FORM_PARTIAL && c->req.verb == VERB_LIST)
+        return status_not_acceptable(&c->status,
+                                     "you requested PartialObjectMetadata, but the requested "
+                                     "object is a list (*unstructured.UnstructuredList)");
+    if (c->form == FORM_PARTIAL_LIST && c->req.verb != VERB_LIST && c->req.verb != VERB_WATCH)
+        return status_bare(&c->status, "content is not a list");
+    if (c->form == FORM_PARTIAL_LIST)
+        c->form = FORM_PARTIAL;
     include = call_query(c, "includeObject");
     if (include && !table_include_parse(span_cstr(include), &c->include))
         return status_bad_request(&c->status,

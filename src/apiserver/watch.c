@@ -299,6 +299,7 @@ void watch_begin(struct call *c)
     http_answer_field(c->x, "content-type", SPAN("application/json"));
     http_answer_field(c->x, "cache-control", SPAN("no-cache, private"));
     http_answer_begin(c->x, 200, UINT64_MAX);
+    c->told = 200;
     if (rc < 0) { /* too old: said as an event, as the public server does */
         end_with_error(c);
         return;

@@ -463,7 +463,15 @@ static void created_namespace(struct json_node *root)
 {
     struct json_edit *ed = json_node_edit(root);
 
-    json_node_set(root, "spec", default_text_node(ed, "{\"finalizers\":[\"kubernetes\"]}"));
+    struct json_node *list = json_node_get(json_node_get(root, "spec"), "finalizers");
+    bool has_ours = false;
+
+    for (size_t i = 0; i < json_node_count(list); i++)
+        has_ours |= span_is(json_node_str(json_node_at(list, i)), "kubernetes");
+    if (json_node_type(list) != JSON_ARRAY)
+        json_node_set(root, "spec", default_text_node(ed, "{\"finalizers\":[\"kubernetes\"]}"));
+    else if (!has_ours)
+        json_node_append(list, json_edit_cstr(ed, "kubernetes"));
     json_node_set(root, "status", default_text_node(ed, "{\"phase\":\"Active\"}"));
 }
 
