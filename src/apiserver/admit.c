@@ -58,6 +58,14 @@ int admit_type(struct op *op, struct json_node *body, struct status *st)
             return 0;
         return status_bad_request(st, "Object 'Kind' is missing in the body of the request");
     }
+    if (kind.n && !span_is(kind, op->kind->name) && op->kind->traits & KIND_CUSTOM &&
+        span_is(api, want)) {
+        const char *name = json_node_cstr(json_node_get(json_node_get(body, "metadata"), "name"));
+
+        causes_add_text(&st->causes, CAUSE_INVALID, AT(NULL, "kind"), kind, "must be %s",
+                        op->kind->name);
+        return status_invalid(st, op->kind, name ? name : "");
+    }
     if (kind.n && !span_is(kind, op->kind->name))
         return status_bad_request(
             st, "the kind in the data (%.*s) does not match the expected kind (%s)", SPAN_ARG(kind),
@@ -201,36 +209,6 @@ int admit_namespace(struct op *op, const char *namespace, const char *name, stru
         "unable to create new content in namespace %s because it is being terminated", namespace);
 }
 
-/* What a scale subresource could not show; told before the schema's own word. */
-static void check_scale(const struct kind_scale *scale, const struct object *o,
-                        struct causes *causes)
-{
-    const struct json *v = object_at(o, scale->spec_replicas);
-    OWN(buf_done) struct buf shown = BUF_INIT(1024);
-    char path[128];
-    int64_t n;
-    struct err e;
-
-    (void)snprintf(path, sizeof path, ".%s", scale->spec_replicas);
-    if (!v || json_is_null(v))
-        return;
-    if (json_type(v) != JSON_NUMBER || !json_i64(v, &n)) {
-        if (json_type(v) == JSON_STRING)
-            (void)buf_add(&shown, json_str(v), &e);
-        else
-            (void)json_write(v, &shown, &e);
-        causes_add_shown(causes, CAUSE_INVALID, AT(NULL, path), "0",
-                         "%s accessor error: %s is of the type %s, expected int64", path,
-                         buf_cstr(&shown),
-                         json_type(v) == JSON_NUMBER ? "float64" : json_type_name(v));
-    } else if (n < 0) {
-        causes_add(causes, CAUSE_INVALID, AT(NULL, path), v, "should be a non-negative integer");
-    } else if (n > INT32_MAX) {
-        causes_add(causes, CAUSE_INVALID, AT(NULL, path), v,
-                   "should be less than or equal to 2147483647");
-    }
-}
-
 int admit_rules(struct op *op, struct json_node *body, const struct object *old,
                 struct object **ret, struct status *st)
 {
@@ -243,8 +221,6 @@ int admit_rules(struct op *op, struct json_node *body, const struct object *old,
     if (object_freeze(op->kind, old, body, &o, &e) < 0)
         return status_of_err(st, &e);
     v.object = o;
-    if (op->version->scale && op->kind->traits & KIND_CUSTOM)
-        check_scale(op->version->scale, o, &st->causes);
     validate_object(&v, &st->causes);
     if (st->causes.n)
         return status_invalid(st, op->kind, object_name(o));

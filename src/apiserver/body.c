@@ -69,5 +69,7 @@ int body_read(struct call *c, struct span bytes, const struct schema_type *schem
     if (rc < 0)
         return -1;
     *ret = json_edit_doc(ed, doc);
+    if (json_node_type(*ret) == JSON_NULL) /* nothing is said of any member */
+        *ret = json_edit_object(ed);
     return 0;
 }

@@ -111,6 +111,8 @@ void call_answer_bytes(struct call *c, int code, const char *type, struct span b
     c->told = code;
     add_warnings(c);
     http_answer_field(c->x, "cache-control", SPAN("no-cache, private"));
+    if (c->is_yaml && code < 300 && strcmp(type, "application/json") == 0)
+        type = "application/yaml";
     http_answer(c->x, code, type, body);
     call_free(c);
 }

@@ -35,6 +35,7 @@ struct call {
     struct op op; /* kind, version, names */
     enum call_form form;
     enum table_include include;
+    bool is_yaml;    /* the answer is called YAML, which JSON is too */
     bool is_no_page; /* the path is nobody's */
     struct selector *labels;
     struct field_selector *fields;

@@ -11,8 +11,6 @@ static int refuse(struct op *op, struct status *st, const struct err *e)
     (void)op;
     if (e->code == ERR_PROTOCOL)
         return status_bad_request(st, "%s", e->msg);
-    if (e->code == ERR_INTERNAL)
-        return status_bare(st, "%s", e->msg);
     if (e->code == ERR_INVALID) {
         (void)status_no_resource(st);
         st->code = 422;
@@ -120,13 +118,16 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
     OWN(object_done) struct object *old = NULL, *shown = NULL;
     struct shelf_key key = op_key(op);
     struct json_node *config, *live = NULL, *root;
+    bool is_named;
     char now[TIME_TEXT_BYTES];
     struct apply_by by = admit_by(op, admit_now(now));
     struct err e;
 
     if (parse_config(text, ed, &config, st) < 0 || check_config(op, config, st) < 0 ||
-        admit_body(op, config, st) < 0)
+        admit_type(op, config, st) < 0 || admit_fields(op, config, st) < 0)
         return -1;
+    (void)json_node_dedupe(config);
+    is_named = admit_envelope(op, config, st) == 0; /* told only where nobody else's fields are */
     old = object_ref(store_get(op->store, STORE_HEAD, &key));
     if (!old && op->sub)
         return status_not_found(st, op->kind, op->name);
@@ -137,6 +138,8 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
     }
     if (apply_config(&by, live, config, &causes, &root, &e) < 0)
         return e.code == ERR_CONFLICT ? conflict(&causes, st) : refuse(op, st, &e);
+    if (!is_named)
+        return -1;
     op->is_tracked = true;
     *ret_is_created = !old;
     return old ? op_replace(op, ed, old, root, ret, st) : op_create(op, ed, root, ret, st);

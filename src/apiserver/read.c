@@ -92,7 +92,8 @@ static void send_slice(struct call *c, struct list *l)
     if (!l->has_begun) {
         l->has_begun = true;
         c->told = 200;
-        http_answer_field(c->x, "content-type", SPAN("application/json"));
+        http_answer_field(c->x, "content-type",
+                          c->is_yaml ? SPAN("application/yaml") : SPAN("application/json"));
         http_answer_field(c->x, "cache-control", SPAN("no-cache, private"));
         http_answer_begin(c->x, 200, UINT64_MAX);
     }

@@ -12,10 +12,10 @@
 /* ---- what the answer shall look like ---- */
 
 /* "application/json;as=Table;v=v1;g=meta.k8s.io, application/json;q=0.9": the first that we can make. */
-static enum call_form read_accept(struct span field, bool *ret_is_acceptable,
-                                  bool *ret_is_type_known)
+static enum call_form read_accept(struct call *c, bool *ret_is_acceptable, bool *ret_is_type_known)
 {
-    struct span one, part;
+    struct span field = http_field(c->x, "accept"), one, part;
+    bool is_yaml;
 
     *ret_is_acceptable = true;
     *ret_is_type_known = false;
@@ -29,7 +29,8 @@ static enum call_form read_accept(struct span field, bool *ret_is_acceptable,
         if (!span_cut(&one, ';', &type))
             continue;
         type = span_trim(type);
-        if (!span_is_nocase(type, "application/json") && !span_is(type, "*/*") &&
+        is_yaml = span_is_nocase(type, "application/yaml");
+        if (!is_yaml && !span_is_nocase(type, "application/json") && !span_is(type, "*/*") &&
             !span_is(type, "application/*") &&
             !span_is_nocase(type, "application/json;stream=watch"))
             continue;
@@ -47,8 +48,10 @@ static enum call_form read_accept(struct span field, bool *ret_is_acceptable,
             else if (span_starts(part, "v="))
                 is_v1 = span_is(part, "v=v1") || span_is(part, "v=v1beta1");
         }
-        if (is_known && (is_v1 || form == FORM_OBJECT))
+        if (is_known && (is_v1 || form == FORM_OBJECT)) {
+            c->is_yaml = is_yaml;
             return form;
+        }
     }
     *ret_is_acceptable = false;
     return FORM_OBJECT;
@@ -62,7 +65,8 @@ static int refuse_form(struct call *c, bool is_type_known)
                                                  "application/json, application/yaml, "
                                                  "application/vnd.kubernetes.protobuf");
     (void)status_not_acceptable(&c->status, "406: Not Acceptable\n\nAvailable representations: "
-                                            "application/json, application/json;stream=watch");
+                                            "application/json, application/yaml, "
+                                            "application/json;stream=watch");
     c->status.kind = "";
     return -1;
 }
@@ -72,7 +76,7 @@ static int read_form(struct call *c)
     const char *include;
     bool is_acceptable, is_type_known;
 
-    c->form = read_accept(http_field(c->x, "accept"), &is_acceptable, &is_type_known);
+    c->form = read_accept(c, &is_acceptable, &is_type_known);
     if (!is_acceptable)
         return refuse_form(c, is_type_known);
     if (c->form == FORM_PARTIAL && c->req.verb == VERB_LIST)

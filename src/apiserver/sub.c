@@ -142,7 +142,7 @@ static int read_scale(struct op *op, struct json_node *scale, int64_t *ret, stru
             SPAN_ARG(name), op->name);
     *ret = 0;
     (void)json_node_i64(json_node_get(json_node_get(scale, "spec"), "replicas"), ret);
-    if (*ret < 0) {
+    if (*ret < 0 && !(op->kind->traits & KIND_CUSTOM)) { /* theirs is told by their rules */
         char shown[32];
 
         (void)snprintf(shown, sizeof shown, "%lld", (long long)*ret);

@@ -505,10 +505,24 @@ static void keep_addresses(struct json_node *root, struct json_node *was)
     }
 }
 
+/* Who holds a Namespace is changed by its finalize alone. */
+static void keep_finalizers(struct json_node *root, struct json_node *was)
+{
+    struct json_edit *ed = json_node_edit(root);
+    struct json_node *list = json_node_get(json_node_get(was, "spec"), "finalizers");
+
+    if (list)
+        json_node_set(default_object_at(root, "spec"), "finalizers", json_node_copy(ed, list));
+    else
+        (void)json_node_remove(json_node_get(root, "spec"), "finalizers");
+}
+
 void default_updated(const struct kind *k, struct json_node *root, struct json_node *was)
 {
     if (strcmp(k->plural, "services") == 0 && !k->group[0])
         keep_addresses(root, was);
+    if (strcmp(k->plural, "namespaces") == 0 && !k->group[0])
+        keep_finalizers(root, was);
 }
 
 /* What follows the table, kind by kind. */
