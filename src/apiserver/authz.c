@@ -228,6 +228,11 @@ static int refuse(struct call *c, const struct authz_ask *a)
                             user_name(&c->user), a->verb, resource, a->group, where);
 }
 
+int authz_question(struct call *c, const struct authz_ask *ask)
+{
+    return authz_allows(c->s->store, &c->user, ask) ? 0 : refuse(c, ask);
+}
+
 int authz_call(struct call *c)
 {
     char verb[16], path[1024];
@@ -255,5 +260,5 @@ int authz_call(struct call *c)
                strcmp(a.subresource, "portforward") == 0) {
         a.verb = "create"; /* by GET too: a WebSocket opens with one */
     }
-    return authz_allows(c->s->store, &c->user, &a) ? 0 : refuse(c, &a);
+    return authz_question(c, &a);
 }

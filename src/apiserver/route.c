@@ -3,6 +3,7 @@
 #include "apiserver/authz.h"
 #include "apiserver/body.h"
 #include "apiserver/call.h"
+#include "apiserver/impersonate.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -335,7 +336,7 @@ void route_request(void *ctx, struct http_exchange *x)
     } else if (authn_exchange(c->s, x, &c->user, &why) < 0) {
         log_info("api.unauthorized", KV("id", http_id(x)), KV("why", why));
         (void)status_unauthorized(&c->status);
-    } else if (authz_call(c) == 0) {
+    } else if (impersonate(c) == 0 && authz_call(c) == 0) {
         if (c->req.verb != VERB_NONE || c->req.has_bad_method)
             answer_resource(c);
         else if (!discovery_answer(c, path))

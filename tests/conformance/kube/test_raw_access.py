@@ -3,6 +3,7 @@
 import pytest
 
 from things import ACCOUNTS, BINDINGS, CM, PODS, ROLES, SANDBOXES, config_map, sandbox
+from transcript import Transcript
 
 RBAC = "rbac.authorization.k8s.io"
 REVIEWS = "/apis/authorization.k8s.io/v1"
@@ -157,3 +158,25 @@ def test_escalation(t):
 
     t.wait("the binding is known", lambda: allowed("create", "pods"))
     t.note("what edit means", {f"{v} {r}": allowed(v, r) for v, r in (("create", "pods"), ("get", "secrets"), ("delete", "configmaps"), ("create", "roles"), ("delete", "namespaces"), ("get", "nodes"))})
+
+
+def test_impersonation(api, ns, other):
+    """Only who may act for others does, and then has their rights and no more. Both targets, without a record."""
+    t = Transcript(api, "impersonation", ns)
+    token = grant(t, ns, "tenant", FULL)
+    t.wait("the role is known", lambda: t.ask("GET", CM, token=token).status == 200)
+    tenant = {"impersonate-user": f"system:serviceaccount:{ns}:tenant"}
+    there = CM.replace("{ns}", other)
+    assert t.ask("GET", CM, headers=tenant).status == 200
+    assert t.ask("GET", there, headers=tenant).status == 403
+    assert t.ask("GET", there, headers={"impersonate-user": "alice"}).status == 403
+    assert t.ask("GET", there, headers={"impersonate-user": "alice", "impersonate-group": "system:masters"}).status == 200
+    for more in ({"impersonate-user": "admin", "impersonate-group": "system:masters"}, {"impersonate-user": "admin"},
+                 {"impersonate-user": f"system:serviceaccount:{other}:default"}):
+        refused = t.ask("GET", CM, headers=more, token=token)
+        assert refused.status == 403 and "cannot impersonate" in refused["message"], refused.json
+    assert t.ask("GET", CM, headers={"impersonate-group": "system:masters"}, token=token).status >= 400
+    assert t.ask("GET", CM, headers={"impersonate-group": "system:masters"}).status >= 400
+    me = t.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=tenant)["status"]["userInfo"]
+    assert me["username"] == tenant["impersonate-user"]
+    assert sorted(me["groups"]) == ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{ns}"]

@@ -115,7 +115,7 @@ def test_content_types(t):
     t.get("accept what nobody makes", CM, headers={"accept": "application/xml"})
     t.get("accept a list of types", CM + "/by-protobuf", headers={"accept": "application/xml;q=0.9, application/json"})
     t.get("accept anything", CM + "/by-protobuf", headers={"accept": "*/*"})
-    t.get("accept YAML", CM + "/charset", headers={"accept": "application/yaml"}, only=lambda text: text.split("\n")[0])
+    t.get("accept YAML", CM + "/charset", headers={"accept": "application/yaml"}, only=lambda text: str(text).split("\n")[0])
     t.get("protobuf or JSON", CM + "/by-protobuf", headers={"accept": "application/vnd.kubernetes.protobuf,application/json"},
           only=lambda _: "either is fine")
     t.get("a sandbox in protobuf or JSON", SANDBOXES, headers={"accept": "application/vnd.kubernetes.protobuf,application/json"}, only=lambda o: o["kind"])
