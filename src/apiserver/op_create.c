@@ -31,9 +31,12 @@ int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freei
     struct err e;
 
     if (op->is_dry_run) {
-        if (what == STORE_CREATE && store_get(op->store, STORE_HEAD, &key))
+        const struct object *there = store_get(op->store, STORE_HEAD, &key);
+
+        if (what == STORE_CREATE && there)
             return refuse_taken(op, o, st);
-        *ret = object_ref(o);
+        /* No version is made: what would be changed keeps its own. */
+        *ret = there ? object_with_version(o, object_version(there)) : object_ref(o);
         return 0;
     }
     if (store_write(op->store, &change, ret, &e) == 0)

@@ -146,7 +146,7 @@ static int count_generation(struct op *op, const struct object *old, struct obje
 int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct json_node *body,
                struct object **ret, struct status *st)
 {
-    OWN(object_done) struct object *o = NULL, *shown = NULL, *mine = NULL;
+    OWN(object_done) struct object *o = NULL, *shown = NULL, *mine = NULL, *gone = NULL;
     struct json_node *was;
 
     if (check_picture(op, old, json_node_get(body, "metadata"), st) < 0 ||
@@ -168,8 +168,12 @@ int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct j
     }
     if (count_generation(op, old, &o, st) < 0)
         return -1;
-    if (op_may_go(o))
-        return op_commit(op, STORE_DELETE, o, true, ret, st);
+    if (op_may_go(o)) {
+        if (op_commit(op, STORE_DELETE, o, true, &gone, st) < 0)
+            return -1;
+        *ret = object_with_version(gone, object_version(old)); /* a version of it is no more */
+        return 0;
+    }
     return op_commit(op, STORE_UPDATE, o, object_is_deleting(o), ret, st);
 }
 

@@ -22,6 +22,9 @@ QUOTAS = "ResourceQuota and LimitRange are not served, so `kubectl describe name
 TAINTS = "A new Node is not tainted `node.kubernetes.io/not-ready`: there is no scheduler that would look at it."
 TEXTS = "The schema carries no descriptions, and `kubectl explain` names our types where it says `<Object>` of custom kinds elsewhere."
 
+INDEX = "The index of OpenAPI documents is called JSON, not text."
+ALPHA = "Our kinds are served in v1alpha1 too; the definitions that the real server has know v1beta1 alone."
+
 
 def rows(scenario, steps, paths, reason):
     return [(scenario, step, path, reason) for step in steps for path in paths]
@@ -53,6 +56,8 @@ DIFFERENCES = [
     *rows("subresources-status", ["of the wrong type"], ["body.message", "body.details.causes.*.message"], PLACE),
     *rows("views-partial", ["watch as table"], ["events.*.object.columnDefinitions.*.description"], TEXTS),
     *rows("objects-content_types", ["protobuf or JSON"], ["type"], PROTOBUF),
+    *rows("discovery-openapi", ["the index"], ["type"], INDEX),
+    *rows("discovery-openapi", ["version 2"], ["value"], ALPHA),
     *rows("kubectl-describe", ["namespace"], ["out"], QUOTAS),
     *rows("kinds-nodes", ["valid *"], ["body.spec"], TAINTS),
     *rows("kubectl-discovery", ["explain*"], ["out"], TEXTS),
