@@ -6,6 +6,8 @@
 #define FIRST_BUCKETS 64
 
 /* The events of one kind, by number: [first, end) are here, those before `told` are on disk. */
+#define UNDO_MAX 4096 /* events; each is a put of a shelf, so this is some ms */
+
 struct ring {
     struct store_event **slots;
     size_t cap; /* a power of two */
@@ -265,6 +267,26 @@ static uint64_t first_after(const struct ring *r, uint64_t version)
             high = middle;
     }
     return low;
+}
+
+int history_undo(const struct history *h, unsigned kind, uint64_t version, struct shelf **shelf,
+                 struct err *e)
+{
+    const struct ring *r = &h->rings[kind];
+    uint64_t from = first_after(r, version);
+
+    if (version < r->lost || (r->told > from && r->told - from > UNDO_MAX))
+        return err_set(e, ERR_GONE, "too old resource version: %llu", (unsigned long long)version);
+    for (uint64_t at = r->told; at > from; at--) {
+        const struct store_event *ev = *slot(r, at - 1);
+        struct shelf_key key = { kind, object_namespace(ev->now), object_name(ev->now) };
+        struct shelf *next =
+            ev->before ? shelf_put(*shelf, kind, ev->before) : shelf_remove(*shelf, &key);
+
+        shelf_unref(*shelf);
+        *shelf = next;
+    }
+    return 0;
 }
 
 int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e)

@@ -12,6 +12,7 @@
 #ifndef SILICA_APISERVER_HISTORY_H
 #define SILICA_APISERVER_HISTORY_H
 
+#include "apiserver/shelf.h"
 #include "ev/loop.h"
 #include "kube/object.h"
 
@@ -72,6 +73,10 @@ void history_take_back(struct history *h);
 /* Forgets the oldest events of all kinds up to this version. */
 void history_forget(struct history *h, uint64_t version);
 
+/* Takes back, in *shelf, what happened to objects of a kind after `version` and is on disk. -1, ERR_GONE: the history
+ * begins later, or there is more than can be taken back in a turn of the loop; *shelf is then as it was. */
+int history_undo(const struct history *h, unsigned kind, uint64_t version, struct shelf **shelf,
+                 struct err *e);
 /* From the first event after `version`. -1, ERR_GONE: the history begins later. */
 int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e);
 /* No events until store_watch_resume; the place is kept. */

@@ -226,6 +226,7 @@ static int choose_state(struct call *c, struct shelf **ret, uint64_t *ret_versio
     const char *match;
     uint64_t wanted, there = store_version(c->s->store, STORE_COMMITTED);
     bool is_given, is_exact;
+    struct err e;
 
     if (!read_version(c, &wanted, &is_given))
         return status_bad_request(
@@ -241,7 +242,8 @@ static int choose_state(struct call *c, struct shelf **ret, uint64_t *ret_versio
         return call_too_new(c, wanted, there);
     if (is_exact && wanted != there) {
         *ret_version = wanted;
-        if (snapshots_find(&c->s->snapshots, wanted, ev_now_ms(c->s->loop), ret))
+        if (snapshots_find(&c->s->snapshots, wanted, ev_now_ms(c->s->loop), ret) ||
+            store_snapshot_at(c->s->store, op_number(c->op.kind), wanted, ret, &e) == 0)
             return 0;
         return status_expired(&c->status, "The resourceVersion for the provided list is too old.");
     }

@@ -480,6 +480,19 @@ int store_write(struct store *st, const struct store_change *c, struct object **
     return 0;
 }
 
+int store_snapshot_at(struct store *st, unsigned kind, uint64_t version, struct shelf **ret,
+                      struct err *e)
+{
+    struct shelf *shelf = store_snapshot(st, STORE_COMMITTED, NULL);
+
+    if (history_undo(st->history, kind, version, &shelf, e) < 0) {
+        shelf_unref(shelf);
+        return -1;
+    }
+    *ret = shelf;
+    return 0;
+}
+
 int store_watch(struct store *st, struct store_watch *w, uint64_t version, struct err *e)
 {
     return history_watch(st->history, w, version, e);

@@ -33,6 +33,9 @@ void store_close(struct store *st);
 
 /* Objects and version of a view, for as long as the caller holds the shelf: shelf_unref. */
 struct shelf *store_snapshot(struct store *st, enum store_view view, uint64_t *ret_version);
+/* The committed state with the objects of one kind as they were at `version`; the caller's. ERR_GONE: too long ago. */
+int store_snapshot_at(struct store *st, unsigned kind, uint64_t version, struct shelf **ret,
+                      struct err *e);
 struct object *store_get(struct store *st, enum store_view view, const struct shelf_key *key);
 uint64_t store_version(const struct store *st, enum store_view view);
 

@@ -296,6 +296,43 @@ static void test_a_full_watch_waits_and_one_that_is_too_slow_is_lost(void **stat
     store_watch_stop(&slow.watch);
 }
 
+/* "a" as it was at a version; 0: it was not there. */
+static uint64_t version_at(struct fixture *f, uint64_t version)
+{
+    struct shelf_key key = { f->number, "n", "a" };
+    struct shelf *shelf = NULL;
+    struct object *o;
+    uint64_t found;
+    struct err e;
+
+    if (store_snapshot_at(f->store, f->number, version, &shelf, &e) < 0)
+        fail_msg("%s", e.msg);
+    o = shelf_get(shelf, &key);
+    found = o ? object_version(o) : 0;
+    shelf_unref(shelf);
+    return found;
+}
+
+static void test_an_old_state_can_be_seen_also_after_a_restart(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t made = put(f, STORE_CREATE, "a", 1), other = put(f, STORE_CREATE, "b", 1);
+    uint64_t changed = put(f, STORE_UPDATE, "a", 2), gone = put(f, STORE_DELETE, "a", 2);
+
+    (void)wait_for(f, gone);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(version_at(f, made - 1), 0);
+        assert_int_equal(version_at(f, made), made);
+        assert_int_equal(version_at(f, other), made);
+        assert_int_equal(version_at(f, changed), changed);
+        assert_int_equal(version_at(f, gone), 0);
+        if (i == 0) {
+            close_store(f);
+            open_store(f);
+        }
+    }
+}
+
 static void test_two_processes_cannot_have_one_directory(void **state)
 {
     struct fixture *f = *state;
@@ -347,6 +384,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_full_watch_waits_and_one_that_is_too_slow_is_lost,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_old_state_can_be_seen_also_after_a_restart, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_two_processes_cannot_have_one_directory, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_file_is_refused_with_what_to_do, set_up,
