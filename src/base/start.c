@@ -1,4 +1,4 @@
-/* start: what runs before main in silica-runtime, in place of the C library's own __libc_start_main.
+/* start: what runs before main in silica-runtime and in silica's front, in place of the C library's own __libc_start_main.
  *
  * Why:      the library asks the processor what it can do, by some fifty CPUID instructions, to choose among its memcpy and
  *           the like. In a virtual machine each of them ends in the hypervisor: 8 us where we measured, which made 410
