@@ -197,8 +197,7 @@ static void check_rules(struct grant *g, const struct json *rules)
 static int refuse(struct grant *g, const char *name, struct status *st)
 {
     OWN(buf_done)
-    struct buf groups = BUF_INIT(USER_TEXT_MAX_BYTES * 2),
-               lines = BUF_INIT(TEXT_MAX_BYTES * 2);
+    struct buf groups = BUF_INIT(USER_TEXT_MAX_BYTES * 2), lines = BUF_INIT(TEXT_MAX_BYTES * 2);
     const struct user *u = g->op->user;
     struct err e;
 
