@@ -29,12 +29,12 @@ check: setup-test build/debug/build.ninja           ## unit tests and corpora on
 asan: setup-test build/asan/build.ninja             ## the same with the address and undefined sanitizers
 	meson test -C build/asan --print-errorlogs
 
-fuzz: setup-test build/fuzz/build.ninja             ## each fuzz target for FUZZ_SECONDS
+fuzz: setup-test build/fuzz/build.ninja             ## each fuzz target, or FUZZ_TARGETS, for FUZZ_SECONDS
 	ninja -C build/fuzz
-	tools/fuzz build/fuzz $(FUZZ_SECONDS)
+	tools/fuzz build/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 soak-runtime: setup-test setup-bench all            ## the runtime's full figures: fuzzing 10 minutes each, load, leaks
-	$(MAKE) fuzz FUZZ_SECONDS=600
+	$(MAKE) fuzz FUZZ_SECONDS=600 FUZZ_TARGETS="base_json http_http1 http_h2 http_multipart http_grpc_frame runtime_path runtime_file_find runtime_split runtime_proto"
 	python3 tests/soak/runtime.py
 
 soak-isolate: setup-test all                        ## the isolation engine's: 200 kills anywhere
