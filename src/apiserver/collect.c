@@ -48,7 +48,6 @@ struct collect {
     size_t slot_count, owner_count;
     struct task *first, **last;
     struct ev_task work;
-    struct ev_timer retry;
     bool is_closing;
 };
 

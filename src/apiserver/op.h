@@ -3,7 +3,7 @@
  *     body -> checked against the schema -> defaults -> rules -> stamped -> store_write
  *
  * Owns:     nothing but its warnings. Runs to its end in one turn, on the head of the store: what it decided cannot be
- *           overtaken. Whoever lets the result leave the process waits for its commit (op_seen).
+ *           overtaken. Whoever lets the result leave the process waits for its commit (store_wait).
  * Used by:  the HTTP verbs (call_*.c), the client interface on the store, the garbage collector, seeds.
  * Refusals: each returns 0, or -1 with a Status as the public server words it.
  */

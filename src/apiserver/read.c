@@ -48,9 +48,8 @@ struct list {
     struct buf out;
     struct ev_task task;
     size_t limit; /* still to come; SIZE_MAX: all */
-    bool has_items, has_begun, is_counted, is_whole;
+    bool has_items, has_begun;
     struct buf next; /* the token of what follows */
-    struct object *last;
 };
 
 static void list_free(struct call *c)

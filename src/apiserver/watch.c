@@ -11,7 +11,7 @@ struct watch {
     struct call *call;
     struct store_watch events;
     struct pages pages; /* what there is, still to be told */
-    bool is_listing, wants_bookmarks, wants_end_of_list, is_behind_list;
+    bool is_listing, wants_bookmarks, wants_end_of_list;
     uint64_t version;
     struct ev_timer timeout, bookmark;
     struct ev_task task;
