@@ -1,0 +1,22 @@
+/* limits: the numbers of the controllers, each with its reason. */
+#ifndef SILICA_CONTROLLER_LIMITS_H
+#define SILICA_CONTROLLER_LIMITS_H
+
+/* Memory of one pass: the largest object the API takes, a few times over. */
+#define PASS_MAX_BYTES (32u * 1024 * 1024)
+/* A patch or body that is sent; the API server takes no more. */
+#define BODY_MAX_BYTES (3u * 1024 * 1024)
+/* The API has this ceiling for a condition's message; a longer error is cut. */
+#define MESSAGE_MAX_BYTES 32768
+/* Keys of labels and annotations in one list: the API's ceiling for all annotations of an object. */
+#define KEYS_MAX_BYTES (256u * 1024)
+/* A sandbox that expires sooner is looked at after this: two passes follow each other anyway. */
+#define EXPIRY_MIN_WAIT_MS 2000
+/* The second pass of an expiry comes at once, but after the first one's writes. */
+#define EXPIRY_NEXT_PASS_MS 1
+/* A note of an Event; the API has this ceiling. */
+#define EVENT_NOTE_MAX_BYTES 1024
+/* Pods that a sandbox owns, and are looked at: one is right, two are a conflict, more need no room of their own. */
+#define OWN_PODS_MAX 16
+
+#endif
