@@ -1,9 +1,8 @@
 #include "base/json_edit.h"
 
+#include "base/hash.h"
 #include "base/json_edit_impl.h"
 #include "base/json_num.h"
-
-#include <sys/random.h>
 
 #define FIRST_CHUNK_BYTES  (6 * 1024) /* a change of a usual object ends in here: one allocation */
 #define CHUNK_MAX_BYTES    (512 * 1024)
@@ -226,46 +225,6 @@ struct json_node *json_edit_null(struct json_edit *ed)
     return node_new(ed, (struct json){ .type = JSON_NULL }, NULL);
 }
 
-/* Peers choose the names, so the hash has a secret: nobody can send a thousand that meet in one slot. */
-static uint64_t secret(void)
-{
-    static uint64_t kept; /* atomic; 0 is not made yet */
-    uint64_t there = __atomic_load_n(&kept, __ATOMIC_RELAXED), made = 0;
-
-    if (there)
-        return there;
-    if (getrandom(&made, sizeof made, 0) != sizeof made)
-        made = (uint64_t)(uintptr_t)&made;
-    made |= 1;
-    return __atomic_compare_exchange_n(&kept, &there, made, false, __ATOMIC_RELAXED,
-                                       __ATOMIC_RELAXED)
-               ? made
-               : there;
-}
-
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    __uint128_t wide = (__uint128_t)a * b;
-
-    return (uint64_t)wide ^ (uint64_t)(wide >> 64);
-}
-
-static uint32_t hash(const uint8_t *p, size_t n)
-{
-    const uint64_t odd = 0x9e3779b97f4a7c15u;
-    uint64_t h = secret() ^ n, word;
-
-    for (; n >= 8; p += 8, n -= 8) {
-        memcpy(&word, p, 8);
-        h = mix(h ^ word, odd ^ secret());
-    }
-    word = 0;
-    if (n)
-        memcpy(&word, p, n);
-    h = mix(h ^ word, odd ^ secret());
-    return (uint32_t)(h ^ h >> 32);
-}
-
 static bool is_name(const struct json_item *item, struct span name)
 {
     return item->name_n == name.n && item->name && memcmp(item->name, name.p, name.n) == 0;
@@ -275,7 +234,7 @@ static bool is_name(const struct json_item *item, struct span name)
 static uint32_t *slot_of(const struct json_node *node, struct span name)
 {
     struct json_index *x = node->index;
-    uint32_t at = hash(name.p, name.n) & x->mask;
+    uint32_t at = (uint32_t)hash_add(0, name) & x->mask;
 
     while (x->slots[at] && !is_name(&node->items[x->slots[at] - 1], name))
         at = (at + 1) & x->mask;
