@@ -1,0 +1,480 @@
+#include "kube/queue.h"
+
+#include "base/time.h"
+#include "ev/timer.h"
+#include "kube/backoff.h"
+#include "kube/keymap.h"
+
+#include <string.h>
+
+#define PASSED_OVER_MAX 16 /* then a key of a lower priority has its turn */
+
+struct queue_item {
+    struct keymap_node node;
+    struct queue *queue;
+    struct queue_item *next, *prev; /* in the list it waits in, or in that of what is worked on */
+    struct ev_timer later;
+    uint64_t since_us; /* when it began to wait, or to be worked on */
+    unsigned failures;
+    enum queue_priority priority;
+    bool is_waiting, is_working;
+    bool is_wanted; /* added while it was worked on */
+    char texts[];   /* namespace, name */
+};
+
+struct list {
+    struct queue_item *first, *last;
+};
+
+struct queue {
+    struct ev_loop *loop;
+    struct queue_spec spec;
+    struct keymap items;
+    struct list waiting[QUEUE_PRIORITIES], working;
+    size_t waiting_count, working_count, later_count;
+    unsigned passed_over; /* taken in a row while lower ones waited */
+    struct bucket retries;
+    struct ev_task pump;
+    uint64_t adds, retry_count;
+    struct metric_histogram waited, worked;
+    bool is_closed;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+/* 10 ns times powers of ten, spelled as the public library computes them. */
+static const struct metric_bound bound_rows[] = {
+    { 1e-8, "1e-08" },
+    { 1e-7, "1e-07" },
+    { 1e-6, "1e-06" },
+    { 1e-5, "9.999999999999999e-06" },
+    { 1e-4, "9.999999999999999e-05" },
+    { 1e-3, "0.001" },
+    { 1e-2, "0.01" },
+    { 0.1, "0.1" },
+    { 1, "1" },
+    { 10, "10" },
+    { 100, "100" },
+    { 1000, "1000" },
+};
+static const struct metric_bounds bounds = { bound_rows, LEN(bound_rows) };
+
+/* ---- lists ---- */
+
+static void append(struct list *l, struct queue_item *it)
+{
+    it->next = NULL;
+    it->prev = l->last;
+    if (l->last)
+        l->last->next = it;
+    else
+        l->first = it;
+    l->last = it;
+}
+
+static void take_out(struct list *l, struct queue_item *it)
+{
+    if (it->prev)
+        it->prev->next = it->next;
+    else
+        l->first = it->next;
+    if (it->next)
+        it->next->prev = it->prev;
+    else
+        l->last = it->prev;
+}
+
+/* ---- items ---- */
+
+static struct queue_item *item_of(struct queue *q, const char *namespace, const char *name)
+{
+    struct keymap_node *found = keymap_get(&q->items, namespace, name);
+    size_t ns_bytes = strlen(namespace) + 1, name_bytes = strlen(name) + 1;
+    struct queue_item *it;
+
+    if (found)
+        return CONTAINER(found, struct queue_item, node);
+    it = own_new(sizeof *it + ns_bytes + name_bytes);
+    it->queue = q;
+    memcpy(it->texts, namespace, ns_bytes);
+    memcpy(it->texts + ns_bytes, name, name_bytes);
+    keymap_add(&q->items, &it->node, it->texts, it->texts + ns_bytes);
+    return it;
+}
+
+/* Frees it when there is nothing left to remember. */
+static void settle(struct queue_item *it)
+{
+    if (it->is_waiting || it->is_working || it->failures || ev_timer_is_running(&it->later))
+        return;
+    keymap_remove(&it->queue->items, &it->node);
+    free(it);
+}
+
+static void pump(void *ctx);
+
+static void wake(struct queue *q)
+{
+    if (q->waiting_count && q->working_count < q->spec.workers && !q->is_closed &&
+        !q->pump.is_queued)
+        ev_post(q->loop, &q->pump, pump, q);
+}
+
+static void push(struct queue_item *it, enum queue_priority priority)
+{
+    struct queue *q = it->queue;
+
+    it->is_waiting = true;
+    it->priority = priority;
+    it->since_us = time_mono_us();
+    append(&q->waiting[priority], it);
+    q->waiting_count++;
+    wake(q);
+}
+
+static void enqueue(struct queue_item *it, enum queue_priority priority)
+{
+    struct queue *q = it->queue;
+
+    q->adds += !it->is_waiting && !it->is_wanted;
+    if (it->is_working) {
+        it->priority = it->is_wanted ? MAX(it->priority, priority) : priority;
+        it->is_wanted = true;
+    } else if (!it->is_waiting) {
+        push(it, priority);
+    } else if (priority > it->priority) {
+        take_out(&q->waiting[it->priority], it);
+        it->priority = priority;
+        append(&q->waiting[priority], it);
+    }
+}
+
+static void on_due(void *ctx)
+{
+    struct queue_item *it = ctx;
+
+    it->queue->later_count--;
+    enqueue(it, QUEUE_NORMAL);
+}
+
+static void enqueue_after(struct queue_item *it, uint64_t ms)
+{
+    struct queue *q = it->queue;
+
+    if (ev_timer_is_running(&it->later)) {
+        if (it->later.due_ms <= ev_now_ms(q->loop) + ms)
+            return;
+    } else {
+        q->later_count++;
+    }
+    ev_timer_start(q->loop, &it->later, ms, on_due, it);
+}
+
+/* ---- work ---- */
+
+static struct queue_item *take(struct queue *q)
+{
+    int from = -1, below = -1;
+    struct queue_item *it;
+
+    for (int p = QUEUE_PRIORITIES - 1; p >= 0; p--) {
+        if (!q->waiting[p].first)
+            continue;
+        if (from < 0)
+            from = p;
+        else if (below < 0)
+            below = p;
+    }
+    if (from < 0)
+        return NULL;
+    if (below < 0) {
+        q->passed_over = 0;
+    } else if (q->passed_over++ == PASSED_OVER_MAX) {
+        q->passed_over = 0;
+        from = below;
+    }
+    it = q->waiting[from].first;
+    take_out(&q->waiting[from], it);
+    q->waiting_count--;
+    it->is_waiting = false;
+    return it;
+}
+
+static void start(struct queue *q, struct queue_item *it)
+{
+    uint64_t now_us = time_mono_us();
+
+    metric_observe(&q->waited, &bounds, (double)(now_us - it->since_us) / 1e6);
+    it->since_us = now_us;
+    it->is_working = true;
+    append(&q->working, it);
+    q->working_count++;
+    q->spec.work(q->spec.ctx, it); /* may end it at once */
+}
+
+static void pump(void *ctx)
+{
+    struct queue *q = ctx;
+
+    for (unsigned i = 0; i < q->spec.per_turn && q->working_count < q->spec.workers; i++) {
+        struct queue_item *it = q->is_closed ? NULL : take(q); /* the work may close the queue */
+
+        if (!it)
+            return;
+        start(q, it);
+    }
+    wake(q);
+}
+
+static void free_item(struct keymap_node *node, void *ctx)
+{
+    struct queue_item *it = CONTAINER(node, struct queue_item, node);
+
+    (void)ctx;
+    ev_timer_stop(it->queue->loop, &it->later);
+    free(it);
+}
+
+static void free_queue(void *ctx)
+{
+    struct queue *q = ctx;
+
+    keymap_done(&q->items);
+    free(q);
+}
+
+/* The last worker is gone. In a turn of its own: a callback never runs inside the call that asked for it. */
+static void end(void *ctx)
+{
+    struct queue *q = ctx;
+
+    keymap_each(&q->items, free_item, NULL);
+    if (q->closed)
+        q->closed(q->closed_ctx);
+    ev_free_later(q->loop, q, free_queue);
+}
+
+static void end_if_idle(struct queue *q)
+{
+    if (q->is_closed && q->working_count == 0) {
+        ev_post_cancel(&q->pump);
+        ev_post(q->loop, &q->pump, end, q);
+    }
+}
+
+/* The only way out of the work on an item. after_ms UINT64_MAX: nobody wants it again. */
+static void finish(struct queue_item *it, uint64_t after_ms)
+{
+    struct queue *q = it->queue;
+
+    assert(it->is_working);
+    metric_observe(&q->worked, &bounds, (double)(time_mono_us() - it->since_us) / 1e6);
+    it->is_working = false;
+    take_out(&q->working, it);
+    q->working_count--;
+    if (q->is_closed) {
+        end_if_idle(q);
+        return;
+    }
+    if (after_ms != UINT64_MAX)
+        enqueue_after(it, after_ms);
+    if (it->is_wanted) {
+        it->is_wanted = false;
+        push(it, it->priority);
+    }
+    settle(it);
+    wake(q);
+}
+
+void queue_done(struct queue_item *item)
+{
+    item->failures = 0;
+    finish(item, UINT64_MAX);
+}
+
+void queue_done_after(struct queue_item *item, uint64_t ms)
+{
+    item->failures = 0;
+    finish(item, MIN(ms, UINT64_MAX - 1));
+}
+
+void queue_retry(struct queue_item *item)
+{
+    struct queue *q = item->queue;
+    uint64_t ms, rate_ms;
+
+    if (item->failures < UINT32_MAX)
+        item->failures++;
+    q->retry_count++;
+    ms = backoff_ms(q->spec.first_ms, q->spec.most_ms, item->failures);
+    rate_ms = bucket_reserve_ms(&q->retries, ev_now_ms(q->loop));
+    finish(item, MAX(ms, rate_ms));
+}
+
+/* ---- life ---- */
+
+struct queue *queue_new(struct ev_loop *loop, const struct queue_spec *spec)
+{
+    struct queue *q = NEW(struct queue);
+
+    q->loop = loop;
+    q->spec = *spec;
+    q->spec.workers = MAX(spec->workers, 1u);
+    q->spec.per_turn = spec->per_turn ? spec->per_turn : QUEUE_PER_TURN;
+    q->spec.first_ms = spec->first_ms ? spec->first_ms : QUEUE_RETRY_FIRST_MS;
+    q->spec.most_ms = spec->most_ms ? spec->most_ms : QUEUE_RETRY_MOST_MS;
+    bucket_init(&q->retries, spec->retry_rate, spec->retry_burst, ev_now_ms(loop));
+    return q;
+}
+
+void queue_add(struct queue *q, const char *namespace, const char *name,
+               enum queue_priority priority)
+{
+    if (!q->is_closed)
+        enqueue(item_of(q, namespace, name), priority);
+}
+
+void queue_add_after(struct queue *q, const char *namespace, const char *name, uint64_t ms)
+{
+    if (!q->is_closed)
+        enqueue_after(item_of(q, namespace, name), ms);
+}
+
+struct queue *queue_of(const struct queue_item *item)
+{
+    return item->queue;
+}
+
+const char *queue_item_namespace(const struct queue_item *item)
+{
+    return item->node.namespace;
+}
+
+const char *queue_item_name(const struct queue_item *item)
+{
+    return item->node.name;
+}
+
+unsigned queue_item_failures(const struct queue_item *item)
+{
+    return item->failures;
+}
+
+void queue_close(struct queue *q, void (*closed)(void *ctx), void *ctx)
+{
+    if (!q || q->is_closed)
+        return;
+    q->is_closed = true;
+    q->closed = closed;
+    q->closed_ctx = ctx;
+    end_if_idle(q);
+}
+
+void queue_stats(const struct queue *q, struct queue_stats *ret)
+{
+    uint64_t now_us = time_mono_us();
+
+    *ret = (struct queue_stats){ .name = q->spec.name,
+                                 .depth = q->waiting_count,
+                                 .working = q->working_count,
+                                 .later = q->later_count,
+                                 .adds = q->adds,
+                                 .retries = q->retry_count,
+                                 .waited = &q->waited,
+                                 .worked = &q->worked };
+    for (const struct queue_item *it = q->working.first; it; it = it->next) {
+        ret->unfinished_us += now_us - it->since_us;
+        ret->longest_us = MAX(ret->longest_us, now_us - it->since_us);
+    }
+}
+
+/* ---- metrics ---- */
+
+/* One family, of all queues: a family's samples stand together. */
+struct family {
+    const char *name, *type, *help;
+    int (*write)(struct buf *out, const char *name, const char *labels,
+                 const struct queue_stats *stats, struct err *e);
+};
+
+static int write_depth(struct buf *out, const char *name, const char *labels,
+                       const struct queue_stats *stats, struct err *e)
+{
+    return metric_u64(out, name, labels, stats->depth, e);
+}
+
+static int write_adds(struct buf *out, const char *name, const char *labels,
+                      const struct queue_stats *stats, struct err *e)
+{
+    return metric_u64(out, name, labels, stats->adds, e);
+}
+
+static int write_retries(struct buf *out, const char *name, const char *labels,
+                         const struct queue_stats *stats, struct err *e)
+{
+    return metric_u64(out, name, labels, stats->retries, e);
+}
+
+static int write_waited(struct buf *out, const char *name, const char *labels,
+                        const struct queue_stats *stats, struct err *e)
+{
+    return metric_histogram(out, name, labels, &bounds, stats->waited, e);
+}
+
+static int write_worked(struct buf *out, const char *name, const char *labels,
+                        const struct queue_stats *stats, struct err *e)
+{
+    return metric_histogram(out, name, labels, &bounds, stats->worked, e);
+}
+
+static int write_unfinished(struct buf *out, const char *name, const char *labels,
+                            const struct queue_stats *stats, struct err *e)
+{
+    return metric_double(out, name, labels, (double)stats->unfinished_us / 1e6, e);
+}
+
+static int write_longest(struct buf *out, const char *name, const char *labels,
+                         const struct queue_stats *stats, struct err *e)
+{
+    return metric_double(out, name, labels, (double)stats->longest_us / 1e6, e);
+}
+
+static const struct family families[] = {
+    { "workqueue_depth", "gauge", "Keys that wait in a work queue.", write_depth },
+    { "workqueue_adds_total", "counter", "Keys added to a work queue.", write_adds },
+    { "workqueue_retries_total", "counter", "Keys that failed and come again.", write_retries },
+    { "workqueue_queue_duration_seconds", "histogram", "How long keys waited.", write_waited },
+    { "workqueue_work_duration_seconds", "histogram", "How long keys were worked on.",
+      write_worked },
+    { "workqueue_unfinished_work_seconds", "gauge",
+      "How long the keys that are worked on now have been so, in all.", write_unfinished },
+    { "workqueue_longest_running_processor_seconds", "gauge",
+      "How long the longest of them has been worked on.", write_longest },
+};
+
+static int write_family(const struct family *f, struct queue *const *queues, size_t n,
+                        struct buf *out, struct err *e)
+{
+    if (metric_head(out, f->name, f->type, f->help, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        OWN(buf_done) struct buf labels = BUF_INIT(256);
+        struct queue_stats stats;
+
+        queue_stats(queues[i], &stats);
+        if (metric_label(&labels, "controller", stats.name, e) < 0 ||
+            metric_label(&labels, "name", stats.name, e) < 0 ||
+            f->write(out, f->name, buf_cstr(&labels), &stats, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int queue_metrics_write(struct queue *const *queues, size_t n, struct buf *out, struct err *e)
+{
+    EACH(f, families) {
+        if (write_family(f, queues, n, out, e) < 0)
+            return -1;
+    }
+    return 0;
+}
