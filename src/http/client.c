@@ -65,6 +65,7 @@ void http_link_free(struct http_link *l)
         c->idle_count--;
     l->state = LINK_LEAVING;
     ev_timer_stop(c->loop, &l->idle);
+    ev_timer_stop(c->loop, &l->ping);
     ev_post_cancel(&l->task);
     *l->at = l->next;
     if (l->next)
@@ -129,6 +130,7 @@ static void give(struct http_link *l, struct http_call *x)
     }
     x->state = CALL_OPEN;
     x->link = l;
+    x->has_left = true;
     l->ops->begin(x);
     if (x->state == CALL_OPEN)
         http_call_watch(x);
@@ -265,6 +267,8 @@ void http_client_forget_idle(struct http_client *c)
         for (struct http_link *l = c->buckets[i]; l; l = l->next) {
             if (l->state == LINK_IDLE)
                 http_link_close(l);
+            else if (l->state == LINK_MANY)
+                http_link_h2_retire(l);
         }
     }
 }

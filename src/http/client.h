@@ -32,6 +32,9 @@ struct http_client_config {
     struct dial_resolver *resolver; /* or NULL: addresses and localhost only */
     uint32_t idle_max, idle_per_target_max;
     uint64_t idle_ms;
+    /* HTTP/2: a connection that carries calls and was silent for so long is pinged, and is lost when nothing came for as
+     * long as ping_wait_ms after that. It is how a watch learns that its server is gone. 0: never asked. */
+    uint64_t ping_idle_ms, ping_wait_ms;
     uint32_t head_max_bytes;    /* of a response; ERR_LIMIT beyond */
     uint32_t request_max_bytes; /* of a request's head: a relay takes what its server took */
 };
@@ -87,7 +90,7 @@ struct http_call_spec {
 struct http_client *http_client_new(struct ev_loop *loop, const struct http_client_config *config);
 /* Ends all calls (ERR_CANCELED, in a later turn) and connections. */
 void http_client_free(struct http_client *c);
-/* Closes idle connections: after credentials changed. */
+/* Closes idle connections: after credentials changed. Those of HTTP/2 take no more calls and end with their last. */
 void http_client_forget_idle(struct http_client *c);
 size_t http_client_connections(const struct http_client *c);
 
@@ -103,6 +106,8 @@ void http_call_end(struct http_call *x, const struct http_head *trailers);
 void http_call_pause(struct http_call *x, bool is_paused);
 /* on_done then gets ERR_CANCELED. */
 void http_call_cancel(struct http_call *x);
+/* False: nobody can have heard of it, so it was not done. Also in on_done. */
+bool http_call_has_left(const struct http_call *x);
 
 /* A whole response; head and body live for the call. With e they are what came before, head may be NULL. */
 typedef void (*http_fetch_fn)(void *ctx, const struct http_head *head, struct span body,

@@ -131,6 +131,11 @@ void http_call_cancel(struct http_call *x)
     end_soon(x);
 }
 
+bool http_call_has_left(const struct http_call *x)
+{
+    return x->has_left;
+}
+
 /* ---- deadlines ---- */
 
 static uint64_t patience(const struct http_call *x)

@@ -36,6 +36,7 @@ static void break_off(struct http_link *l, const struct err *e)
 
     l->state = LINK_LEAVING;
     ev_timer_stop(l->client->loop, &l->idle);
+    ev_timer_stop(l->client->loop, &l->ping);
     if (e && !l->why.code)
         l->why = *e;
     h2_free(h); /* on_stream_close for each */
@@ -71,6 +72,53 @@ static void flush_now(struct http_link *l)
     }
 }
 
+void http_link_h2_retire(struct http_link *l)
+{
+    l->state = LINK_LEAVING;
+    ev_timer_stop(l->client->loop, &l->idle);
+    h2_shutdown(l->h2);
+    flush_soon(l);
+}
+
+/* ---- is anybody there? ---- */
+
+static void ask_alive(void *ctx)
+{
+    struct http_link *l = ctx;
+    const struct http_client_config *config = &l->client->config;
+    uint64_t now = ev_now_ms(l->client->loop), silent_ms = now - l->heard_ms, wait_ms;
+    struct err e;
+
+    if (!l->h2 || h2_stream_count(l->h2) == 0)
+        return; /* the next call starts it again */
+    if (l->is_pinged && now - l->pinged_ms >= config->ping_wait_ms) {
+        (void)err_set(&e, ERR_TIMEOUT, "it was silent for %llu ms and did not answer a ping",
+                      (unsigned long long)silent_ms);
+        break_off(l, &e);
+        if (l->conn)
+            conn_close(l->conn); /* nobody takes our last bytes */
+        return;
+    }
+    if (!l->is_pinged && silent_ms >= config->ping_idle_ms) {
+        l->is_pinged = true;
+        l->pinged_ms = now;
+        h2_ping(l->h2, now);
+        flush_soon(l);
+    }
+    wait_ms =
+        l->is_pinged ? l->pinged_ms + config->ping_wait_ms - now : config->ping_idle_ms - silent_ms;
+    ev_timer_start(l->client->loop, &l->ping, wait_ms, ask_alive, l);
+}
+
+static void start_asking(struct http_link *l)
+{
+    if (!l->client->config.ping_idle_ms || ev_timer_is_running(&l->ping))
+        return;
+    l->heard_ms = ev_now_ms(l->client->loop);
+    l->is_pinged = false;
+    ev_timer_start(l->client->loop, &l->ping, l->client->config.ping_idle_ms, ask_alive, l);
+}
+
 /* ---- what a call asks for ---- */
 
 static void h2_begin(struct http_call *x)
@@ -82,6 +130,7 @@ static void h2_begin(struct http_call *x)
     ev_timer_stop(l->client->loop, &l->idle);
     if (h2_request(l->h2, &x->head, is_bare, x, &x->stream, &e) < 0) {
         x->link = NULL;
+        x->has_left = false;
         if (e.code == ERR_UNAVAILABLE) { /* it takes no more; another will */
             l->state = LINK_LEAVING;
             x->state = CALL_WAITING;
@@ -93,6 +142,7 @@ static void h2_begin(struct http_call *x)
         return;
     }
     flush_soon(l);
+    start_asking(l);
     if (x->body.n)
         (void)h2_send(x->stream, buf_span(&x->body));
     if (x->is_streamed)
@@ -267,6 +317,7 @@ static void on_stream_close(void *ctx, struct h2_stream *s, uint32_t code)
         return;
     h2_set_user(s, NULL);
     x->stream = NULL;
+    x->has_left = !is_unheard;
     if (is_unheard)
         (void)err_set(&e, ERR_UNAVAILABLE, "'%s' refused the call before it began", x->label);
     else if (!l->h2 && l->why.code) {
@@ -311,6 +362,8 @@ static void on_read(void *ctx, struct span in)
 
     if (!l->h2)
         return;
+    l->heard_ms = ev_now_ms(l->client->loop);
+    l->is_pinged = false;
     l->is_feeding = true;
     r = h2_feed(l->h2, in, &e);
     l->is_feeding = false;

@@ -61,7 +61,9 @@ struct http_link {
     /* HTTP/2 */
     struct h2 *h2; /* NULL once the session is over */
     struct err why;
-    bool is_feeding;
+    bool is_feeding, is_pinged;
+    struct ev_timer ping;
+    uint64_t heard_ms, pinged_ms; /* when bytes last came; when we asked for some */
 };
 
 enum call_state {
@@ -99,7 +101,7 @@ struct http_call {
     void *ctx;
     /* what happened */
     bool has_bytes; /* of an answer */
-    bool has_head, is_paused, is_retried, is_fresh_only;
+    bool has_head, is_paused, is_retried, is_fresh_only, has_left;
     uint64_t seen; /* progress() when the wait was last looked at */
     struct ev_timer wait, total;
     struct ev_task task;
@@ -147,6 +149,8 @@ extern const struct conn_events http_link_h1_events;
 void http_link_h1_open(struct http_link *l);
 void http_link_h1_done(struct http_link *l);
 void http_link_h2_open(struct http_link *l);
+/* No more calls; the connection goes with the last it has. */
+void http_link_h2_retire(struct http_link *l);
 /* An ev_fn: delivers what came while the call was paused. */
 void http_call_h2_go_on(void *call);
 
