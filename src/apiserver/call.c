@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-const struct kind call_list_options = { .group = "meta.k8s.io", .name = "ListOptions" };
-
 void call_free(struct call *c)
 {
     if (c->told)
@@ -21,8 +19,7 @@ void call_free(struct call *c)
     if (c->next)
         c->next->link = c->link;
     object_unref(c->object);
-    selector_free(c->labels);
-    field_selector_free(c->fields);
+    selection_done(&c->want);
     status_done(&c->status);
     user_done(&c->user);
     buf_done(&c->op.warnings);
@@ -49,6 +46,13 @@ const char *call_query(struct call *c, const char *name)
     return buf_cstr(&c->query);
 }
 
+char *call_query_dup(struct call *c, const char *name)
+{
+    const char *text = call_query(c, name);
+
+    return text ? own_strdup(text) : NULL;
+}
+
 bool call_query_bool(struct call *c, const char *name)
 {
     const char *text = call_query(c, name);
@@ -57,17 +61,6 @@ bool call_query_bool(struct call *c, const char *name)
     if (!text)
         return false;
     return !*text || (str_bool(span_cstr(text), &is_set) && is_set);
-}
-
-int call_too_new(struct call *c, uint64_t wanted, uint64_t there)
-{
-    int rc = status_timeout(&c->status, "Too large resource version: %llu, current: %llu",
-                            (unsigned long long)wanted, (unsigned long long)there);
-
-    causes_add(&c->status.causes, CAUSE_VERSION_TOO_LARGE, AT(NULL, ""), NULL,
-               "Too large resource version");
-    c->status.retry_after_s = 1;
-    return rc;
 }
 
 int call_not_a_number(struct call *c, const char *text)

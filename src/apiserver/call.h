@@ -10,8 +10,8 @@
 #include "apiserver/apiserver.h"
 #include "apiserver/op.h"
 #include "apiserver/request.h"
+#include "apiserver/selection.h"
 #include "apiserver/user.h"
-#include "kube/select.h"
 #include "kube/table.h"
 
 #define CALL_BODY_MAX_BYTES    (3 << 20)  /* as the public server: then 413 */
@@ -35,10 +35,9 @@ struct call {
     struct op op; /* kind, version, names */
     enum call_form form;
     enum table_include include;
-    bool is_yaml;    /* the answer is called YAML, which JSON is too */
-    bool is_no_page; /* the path is nobody's */
-    struct selector *labels;
-    struct field_selector *fields;
+    bool is_yaml;          /* the answer is called YAML, which JSON is too */
+    bool is_no_page;       /* the path is nobody's */
+    struct selection want; /* of a list, a watch, a delete of many */
     struct store_wait wait;
     /* an answer that waits for its commit */
     int code;
@@ -53,17 +52,14 @@ struct call {
     struct buf query; /* of the last call_query */
 };
 
-/* What refusals of list options name. */
-extern const struct kind call_list_options;
-
 /* Ends the call's life; the exchange is not touched any more. */
 void call_free(struct call *c);
 /* A decoded query parameter: NULL when it is absent. Lives until the next call of this. */
 const char *call_query(struct call *c, const char *name);
+/* The same as the caller's own. */
+char *call_query_dup(struct call *c, const char *name);
 bool call_query_bool(struct call *c, const char *name);
 
-/* 504: the version asked for is not there yet. */
-int call_too_new(struct call *c, uint64_t wanted, uint64_t there);
 /* A query parameter that shall be a number; 400 in the public server's words. */
 int call_not_a_number(struct call *c, const char *text);
 

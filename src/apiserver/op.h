@@ -10,12 +10,15 @@
 #ifndef SILICA_APISERVER_OP_H
 #define SILICA_APISERVER_OP_H
 
+#include "apiserver/request.h"
 #include "apiserver/store.h"
 #include "kube/check.h"
 #include "kube/kind.h"
 #include "kube/status.h"
 
 struct user;
+
+#define OP_MANAGER_MAX_BYTES 128
 
 enum op_patch { OP_PATCH_JSON, OP_PATCH_MERGE, OP_PATCH_STRATEGIC, OP_PATCH_APPLY };
 enum op_propagation { OP_PROPAGATION_UNSAID, OP_ORPHAN, OP_BACKGROUND, OP_FOREGROUND };
@@ -47,9 +50,34 @@ struct op_delete {
 const struct kind *op_storage(const struct kind *k);
 unsigned op_number(const struct kind *k);
 struct shelf_key op_key(const struct op *op);
+
+/* What is asked for, checked; op has its kind, version, namespace and name. */
+
+/* The place makes sense; fills op->sub. `sub` is "" where there is none. 404 or 405. */
+int op_place(struct op *op, enum request_verb verb, const char *sub, struct status *st);
+/* The verb is one of the place's: 405. */
+int op_can(const struct op *op, enum request_verb verb, struct status *st);
+/* Options of a write: 422. */
+struct op_options {
+    enum request_verb verb;
+    const char *manager; /* as named; NULL: not named */
+    bool is_apply;
+    bool has_force; /* it was said, whether true or false */
+};
+int op_check_options(const struct op_options *options, struct status *st);
+/* Options of a write are an object of their own, named by the verb: st->causes is filled already. */
+int op_refuse_options(enum request_verb verb, struct status *st);
+/* The kind takes patches of that type: 415. */
+int op_check_patch(const struct op *op, enum op_patch type, struct status *st);
+/* 410: the history has moved past the version a watch had come to. Returns -1. */
+int op_say_lost(const struct store *store, uint64_t version, struct status *st);
+
 void op_warn(struct op *op, const char *fmt, ...) PRINTF(2, 3);
 
 int op_get(struct op *op, enum store_view view, struct object **ret, struct status *st);
+/* version: a resourceVersion as in a query, which must be there already; NULL or "": not said. */
+int op_get_at(struct op *op, enum store_view view, const char *version, struct object **ret,
+              struct status *st);
 /* body: the whole object as sent. ed is the body's. *ret is the caller's, in the stored version. */
 int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
               struct status *st);
@@ -61,5 +89,8 @@ int op_patch(struct op *op, enum op_patch type, struct span patch, struct object
 /* *ret: the object as it was last, or as it is now while finalizers hold it; *ret_is_gone says which. */
 int op_delete(struct op *op, const struct op_delete *how, struct object **ret, bool *ret_is_gone,
               struct status *st);
+/* One of many, found in the op's place: one that went meanwhile is no fault, and *ret stays as it is. */
+int op_delete_found(const struct op *op, const struct object *found, const struct op_delete *how,
+                    struct object **ret, struct status *st);
 
 #endif

@@ -170,3 +170,19 @@ int op_delete(struct op *op, const struct op_delete *how, struct object **ret, b
     }
     return op_commit(op, STORE_UPDATE, marked, true, ret, st);
 }
+
+int op_delete_found(const struct op *place, const struct object *found, const struct op_delete *how,
+                    struct object **ret, struct status *st)
+{
+    struct op op = *place;
+    bool is_gone;
+
+    op.namespace = object_namespace(found);
+    op.name = object_name(found);
+    if (op_delete(&op, how, ret, &is_gone, st) == 0)
+        return 0;
+    if (st->code != 404)
+        return -1;
+    status_clear(st);
+    return 0;
+}

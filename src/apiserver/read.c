@@ -1,43 +1,22 @@
 /* get and list. Both see what is on disk. */
-#include "apiserver/pages.h"
+#include "apiserver/call.h"
 
 #include "apiserver/limits.h"
+#include "apiserver/pages.h"
 #include "base/str.h"
 
 #include <string.h>
-
-/* ---- which state ---- */
-
-/* "", "0" or a number; false: none of these. */
-static bool read_version(struct call *c, uint64_t *ret, bool *ret_is_given)
-{
-    const char *text = call_query(c, "resourceVersion");
-
-    *ret = 0;
-    *ret_is_given = text && *text;
-    return !*ret_is_given || str_u64(span_cstr(text), UINT64_MAX, ret);
-}
 
 void read_get(struct call *c)
 {
     OWN(buf_done) struct buf body = BUF_INIT(CALL_ANSWER_MAX_BYTES);
     OWN(object_done) struct object *o = NULL;
-    uint64_t version;
-    bool is_given;
 
-    if (!read_version(c, &version, &is_given))
-        (void)status_bare(
-            &c->status,
-            "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": invalid syntax",
-            call_query(c, "resourceVersion"), call_query(c, "resourceVersion"));
-    else if (version > store_version(c->s->store, STORE_COMMITTED))
-        (void)call_too_new(c, version, store_version(c->s->store, STORE_COMMITTED));
-    else if (op_get(&c->op, STORE_COMMITTED, &o, &c->status) == 0 &&
-             render_object(c, o, &body) == 0) {
+    if (op_get_at(&c->op, STORE_COMMITTED, call_query(c, "resourceVersion"), &o, &c->status) < 0 ||
+        render_object(c, o, &body) < 0)
+        call_refuse(c);
+    else
         call_answer_bytes(c, 200, "application/json", buf_span(&body));
-        return;
-    }
-    call_refuse(c);
 }
 
 /* ---- list ---- */
@@ -120,7 +99,7 @@ static void go_on(void *ctx)
     struct err e;
 
     while (l->out.n < LIST_SLICE_BYTES) {
-        struct object *o = l->limit ? pages_next(&l->pages, c, &budget) : NULL;
+        struct object *o = l->limit ? pages_next(&l->pages, &budget) : NULL;
 
         if (!o && l->limit && !l->pages.is_over)
             break; /* looked at enough for this turn */
@@ -155,13 +134,13 @@ static struct object *find_last(struct call *c, struct list *l, size_t limit, ui
     size_t everything = SIZE_MAX, n = 0;
     struct object *last = NULL, *o;
 
-    while ((o = pages_next(&look, c, &everything)) && n < limit) {
+    while ((o = pages_next(&look, &everything)) && n < limit) {
         last = o;
         n++;
     }
     if (!o)
         return NULL; /* all of it fits */
-    *ret_left = c->labels || c->fields ? 0 : l->pages.left - limit;
+    *ret_left = c->want.labels || c->want.fields ? 0 : l->pages.left - limit;
     return last;
 }
 
@@ -180,105 +159,44 @@ static int begin_list(struct call *c, struct list *l, size_t limit)
     return render_list_begin(c, l->pages.version, last ? buf_cstr(&l->next) : NULL, left, &l->out);
 }
 
-/* From the state the token names, or an honest 410 that brings a token for going on in today's. */
-static int choose_continued(struct call *c, const char *text, struct pages_token *token,
-                            struct shelf **ret, uint64_t *ret_version)
+static int open_pages(struct call *c, struct pages *p)
 {
-    if (!pages_token_read(span_cstr(text), token))
-        return status_bad_request(&c->status, "invalid continue token: continue key is not valid: "
-                                              "the token is none of this server");
-    text = call_query(c, "resourceVersion");
-    if (text && *text && strcmp(text, "0") != 0)
-        return status_bad_request(&c->status,
-                                  "specifying resource version is not allowed when using continue");
-    *ret_version = token->version;
-    if (snapshots_find(&c->s->snapshots, token->version, ev_now_ms(c->s->loop), ret))
-        return 0;
-    return status_expired(
-        &c->status,
-        "The provided continue parameter is too old to display a consistent list result. You "
-        "must start a new list without the continue parameter.");
-}
+    OWN_MEM char *next = call_query_dup(c, "continue"),
+                 *version = call_query_dup(c, "resourceVersion"),
+                 *match = call_query_dup(c, "resourceVersionMatch");
+    struct pages_ask ask = { .store = c->s->store,
+                             .view = STORE_COMMITTED,
+                             .snapshots = &c->s->snapshots,
+                             .now_ms = ev_now_ms(c->s->loop),
+                             .next = next,
+                             .version = version,
+                             .match = match,
+                             .has_initial_events = call_query(c, "sendInitialEvents") != NULL };
 
-/* What may be said of versions together. */
-static int check_match(struct call *c, const char *match, bool is_given, bool is_exactly_zero)
-{
-    struct causes *causes = &c->status.causes;
-
-    if (match && *match && !is_given)
-        causes_add(causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
-                   "resourceVersionMatch is forbidden unless resourceVersion is provided");
-    else if (match && *match && strcmp(match, "Exact") != 0 && strcmp(match, "NotOlderThan") != 0)
-        causes_add_text(causes, CAUSE_NOT_SUPPORTED, AT(NULL, "resourceVersionMatch"),
-                        span_cstr(match), "supported values: \"Exact\", \"NotOlderThan\", \"\"");
-    else if (is_exactly_zero)
-        causes_add(causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
-                   "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-    if (call_query(c, "sendInitialEvents"))
-        causes_add(causes, CAUSE_FORBIDDEN, AT(NULL, "sendInitialEvents"), NULL,
-                   "sendInitialEvents is forbidden for list");
-    return causes->n ? status_invalid(&c->status, &call_list_options, "") : 0;
-}
-
-static int choose_state(struct call *c, struct shelf **ret, uint64_t *ret_version)
-{
-    const char *match;
-    uint64_t wanted, there = store_version(c->s->store, STORE_COMMITTED);
-    bool is_given, is_exact;
-    struct err e;
-
-    if (!read_version(c, &wanted, &is_given))
-        return status_bad_request(
-            &c->status,
-            "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": "
-            "invalid syntax",
-            call_query(c, "resourceVersion"), call_query(c, "resourceVersion"));
-    match = call_query(c, "resourceVersionMatch");
-    is_exact = match && strcmp(match, "Exact") == 0;
-    if (check_match(c, match, is_given, is_exact && wanted == 0) < 0)
-        return -1;
-    if (wanted > there)
-        return call_too_new(c, wanted, there);
-    if (is_exact && wanted != there) {
-        *ret_version = wanted;
-        if (snapshots_find(&c->s->snapshots, wanted, ev_now_ms(c->s->loop), ret) ||
-            store_snapshot_at(c->s->store, op_number(c->op.kind), wanted, ret, &e) == 0)
-            return 0;
-        return status_expired(&c->status, "The resourceVersion for the provided list is too old.");
-    }
-    *ret = store_snapshot(c->s->store, STORE_COMMITTED, ret_version);
-    return 0;
+    return pages_open(p, &c->want, &ask, &c->status);
 }
 
 void read_list(struct call *c)
 {
-    struct pages_token token;
-    const char *text;
-    struct shelf *shelf = NULL;
-    uint64_t version = 0, limit = 0;
-    struct shelf_key after;
-    bool is_continued;
+    const char *text = call_query(c, "limit");
+    uint64_t limit = 0;
+    struct pages pages;
     struct list *l;
 
-    text = call_query(c, "limit");
     if (text && *text && !str_u64(span_cstr(text), INT64_MAX, &limit)) {
         (void)call_not_a_number(c, text);
         call_refuse(c);
         return;
     }
-    text = call_query(c, "continue");
-    is_continued = text && *text;
-    if ((is_continued ? choose_continued(c, text, &token, &shelf, &version)
-                      : choose_state(c, &shelf, &version)) < 0) {
+    if (open_pages(c, &pages) < 0) {
         call_refuse(c);
         return;
     }
     l = NEW(struct list);
     l->call = c;
+    l->pages = pages;
     l->out.max = CALL_ANSWER_MAX_BYTES;
-    l->next.max = 4096;
-    after = (struct shelf_key){ op_number(c->op.kind), token.namespace, token.name };
-    pages_init(&l->pages, c, shelf, version, is_continued ? &after : NULL);
+    l->next.max = PAGES_TOKEN_MAX_BYTES;
     c->stream = l;
     c->stream_free = list_free;
     http_on_drain(c->x, on_drain, c);

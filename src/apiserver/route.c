@@ -101,62 +101,28 @@ static int read_form(struct call *c)
 
 static int read_selectors(struct call *c)
 {
-    const char *text = call_query(c, "labelSelector");
-    struct err e;
+    OWN_MEM char *labels = call_query_dup(c, "labelSelector");
 
-    if (text && *text && selector_parse(span_cstr(text), &c->labels, &e) < 0)
-        return status_of_err(&c->status, &e);
-    text = call_query(c, "fieldSelector");
-    if (text && *text && field_selector_parse(c->op.kind, span_cstr(text), &c->fields, &e) < 0)
-        return status_of_err(&c->status, &e);
-    return 0;
-}
-
-/* The options of a write are an object of their own, named by the verb. */
-static int refuse_options(struct call *c)
-{
-    static const struct kind named[] = {
-        [VERB_CREATE] = { .group = "meta.k8s.io", .name = "CreateOptions" },
-        [VERB_UPDATE] = { .group = "meta.k8s.io", .name = "UpdateOptions" },
-        [VERB_PATCH] = { .group = "meta.k8s.io", .name = "PatchOptions" },
-        [VERB_DELETE] = { .group = "meta.k8s.io", .name = "DeleteOptions" },
-        [VERB_DELETE_COLLECTION] = { .group = "meta.k8s.io", .name = "DeleteOptions" },
-    };
-
-    return status_invalid(&c->status, &named[c->req.verb], "");
-}
-
-/* Only an apply takes fields by force, and only for somebody. */
-static int check_apply(struct call *c, const char *manager)
-{
-    bool is_apply = span_starts(body_type(c->x), "application/apply-patch+");
-
-    if (c->req.verb != VERB_PATCH)
-        return 0;
-    if (is_apply && (!manager || !*manager))
-        causes_add(&c->status.causes, CAUSE_REQUIRED, AT(NULL, "fieldManager"), NULL,
-                   "is required for apply patch");
-    if (!is_apply && call_query(c, "force"))
-        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "force"), NULL,
-                   "may not be specified for non-apply patch");
-    return c->status.causes.n ? refuse_options(c) : 0;
+    return selection_init(&c->want, &c->op, labels, call_query(c, "fieldSelector"), &c->status);
 }
 
 /* Whose fields: as asked for, else the first part of the program's name. */
 static int read_manager(struct call *c)
 {
-    const char *given = call_query(c, "fieldManager");
+    OWN_MEM char *given = call_query_dup(c, "fieldManager");
+    struct op_options options = { .verb = c->req.verb,
+                                  .manager = given,
+                                  .is_apply =
+                                      span_starts(body_type(c->x), "application/apply-patch+"),
+                                  .has_force = call_query(c, "force") != NULL };
     struct span agent = http_field(c->x, "user-agent"), word;
     struct err e;
 
-    if (given && strlen(given) > 128) {
-        causes_add(&c->status.causes, CAUSE_TOO_LONG, AT(NULL, "fieldManager"), NULL,
-                   "may not be more than 128 bytes");
-        return refuse_options(c);
-    }
+    if (op_check_options(&options, &c->status) < 0)
+        return -1;
     if (given && *given)
         (void)buf_add(&c->manager, span_cstr(given), &e);
-    else if (span_cut(&agent, '/', &word) && word.n <= 128)
+    else if (span_cut(&agent, '/', &word) && word.n <= OP_MANAGER_MAX_BYTES)
         (void)buf_add(&c->manager, word, &e);
     else
         (void)buf_add(&c->manager, SPAN("unknown"), &e);
@@ -176,7 +142,7 @@ static int read_write_options(struct call *c)
             (void)buf_add(&shown, SPAN("[...]"), &e);
         causes_add_shown(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "dryRun"),
                          buf_cstr(&shown), "supported values: \"All\"");
-        return refuse_options(c);
+        return op_refuse_options(c->req.verb, &c->status);
     }
     c->op.is_dry_run = text && *text;
     text = call_query(c, "fieldValidation");
@@ -184,27 +150,19 @@ static int read_write_options(struct call *c)
         causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "fieldValidation"),
                         span_cstr(text),
                         "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
-        return refuse_options(c);
+        return op_refuse_options(c->req.verb, &c->status);
     }
     c->op.is_forced = call_query_bool(c, "force");
-    return check_apply(c, call_query(c, "fieldManager")) < 0 ? -1 : read_manager(c);
+    return read_manager(c);
 }
 
 /* ---- the verbs ---- */
 
-static const struct row {
-    enum request_verb verb;
-    unsigned kind_verb;
-    void (*answer)(struct call *c);
-} verbs[] = {
-    { VERB_GET, KIND_GET, read_get },
-    { VERB_LIST, KIND_LIST, read_list },
-    { VERB_WATCH, KIND_WATCH, watch_begin },
-    { VERB_CREATE, KIND_CREATE, write_create },
-    { VERB_UPDATE, KIND_UPDATE, write_update },
-    { VERB_PATCH, KIND_PATCH, write_patch },
-    { VERB_DELETE, KIND_DELETE, write_delete },
-    { VERB_DELETE_COLLECTION, KIND_DELETE_COLLECTION, write_delete_collection },
+static void (*const verbs[])(struct call *c) = {
+    [VERB_GET] = read_get,        [VERB_LIST] = read_list,
+    [VERB_WATCH] = watch_begin,   [VERB_CREATE] = write_create,
+    [VERB_UPDATE] = write_update, [VERB_PATCH] = write_patch,
+    [VERB_DELETE] = write_delete, [VERB_DELETE_COLLECTION] = write_delete_collection,
 };
 
 /* Is anything of that group served? version NULL: in any version. */
@@ -234,35 +192,13 @@ static int find_kind(struct call *c)
         return status_no_resource(&c->status);
     }
     op->version = kind_version(op->kind, c->req.version);
-    if (!kind_is_namespaced(op->kind)) {
-        if (*op->namespace)
-            return status_no_resource(&c->status);
-    } else if (!*op->namespace && *op->name) {
-        return status_no_resource(&c->status);
-    } else if (!*op->namespace && c->req.verb != VERB_LIST && c->req.verb != VERB_WATCH) {
-        c->is_no_page = op->kind->traits & KIND_CUSTOM;
-        return status_method(&c->status, NULL, "");
-    }
-    if (c->req.subresource[0]) {
-        op->sub = kind_subresource(op->version, c->req.subresource);
-        if (!op->sub)
-            return op->kind->traits & KIND_CUSTOM ? status_not_found(&c->status, op->kind, op->name)
-                                                  : status_no_resource(&c->status);
+    if (op_place(op, c->req.verb, c->req.subresource, &c->status) < 0) {
+        c->is_no_page = c->status.code == 405 && op->kind->traits & KIND_CUSTOM;
+        return -1;
     }
     if (op->version->deprecation)
         op_warn(op, "%s", op->version->deprecation);
     return 0;
-}
-
-static const struct row *find_verb(struct call *c)
-{
-    unsigned can = c->op.sub ? c->op.sub->verbs : c->op.kind->verbs;
-
-    EACH(r, verbs) {
-        if (r->verb == c->req.verb)
-            return can & r->kind_verb ? r : NULL;
-    }
-    return NULL;
 }
 
 static int prepare(struct call *c)
@@ -276,8 +212,6 @@ static int prepare(struct call *c)
 
 static void answer_resource(struct call *c)
 {
-    const struct row *row;
-
     if (find_kind(c) < 0) {
         if (c->is_no_page)
             call_no_page(c);
@@ -285,18 +219,12 @@ static void answer_resource(struct call *c)
             call_refuse(c);
         return;
     }
-    row = find_verb(c);
-    if (!row || (c->req.verb == VERB_CREATE && *c->op.name && !c->op.sub) ||
-        ((c->req.verb == VERB_UPDATE || c->req.verb == VERB_PATCH) && !*c->op.name))
-        (void)status_method(&c->status,
-                            c->op.sub && c->op.kind->traits & KIND_CUSTOM ? c->op.kind : NULL,
-                            request_verb_name(c->req.verb));
-    if (!row || c->status.code || read_form(c) < 0 || prepare(c) < 0)
+    if (op_can(&c->op, c->req.verb, &c->status) < 0 || read_form(c) < 0 || prepare(c) < 0)
         call_refuse(c);
     else if (c->op.sub && c->op.sub->sub != KIND_SUB_STATUS)
         sub_answer(c);
     else
-        row->answer(c);
+        verbs[c->req.verb](c);
 }
 
 static void on_gone(void *ctx)

@@ -1,8 +1,9 @@
 /* watch: first what there is, where that was asked for, then what happens, until the peer goes, the time is over or the
  * history has moved past it. */
-#include "apiserver/pages.h"
+#include "apiserver/call.h"
 
 #include "apiserver/limits.h"
+#include "apiserver/pages.h"
 #include "base/str.h"
 
 #include <string.h>
@@ -55,29 +56,11 @@ static void on_lost(void *ctx)
     struct call *c = ctx;
     struct watch *w = c->stream;
 
-    (void)status_expired(&c->status, "too old resource version: %llu (%llu)",
-                         (unsigned long long)w->version,
-                         (unsigned long long)store_version(c->s->store, STORE_COMMITTED));
+    (void)op_say_lost(c->s->store, w->version, &c->status);
     end_with_error(c);
 }
 
 /* ---- events ---- */
-
-/* To a reader with a selector, an object that begins or ceases to match comes or goes. */
-static bool judge(struct call *c, const struct store_event *ev, enum event_type *ret)
-{
-    bool is_now, was;
-
-    *ret = ev->type;
-    if (!c->labels && !c->fields)
-        return true;
-    is_now = ev->type != EVENT_DELETED && pages_selects(c, ev->now);
-    was = ev->before && pages_selects(c, ev->before);
-    if (!is_now && !was)
-        return false;
-    *ret = is_now && was ? EVENT_MODIFIED : is_now ? EVENT_ADDED : EVENT_DELETED;
-    return true;
-}
 
 /* The bytes that all readers of this version share. */
 static struct event_text *shared_text(struct call *c, struct watch *w, struct store_event *ev)
@@ -103,11 +86,12 @@ static bool on_event(void *ctx, struct store_event *ev)
 {
     struct call *c = ctx;
     struct watch *w = c->stream;
+    OWN(object_done) struct object *o = NULL;
     struct event_text *text;
     enum event_type type;
 
     w->version = ev->version;
-    if (!judge(c, ev, &type))
+    if (!selection_judge(&c->want, ev, &type, &o))
         return true;
     if (c->form == FORM_OBJECT && type == ev->type && w->version_number < LEN(ev->texts)) {
         text = shared_text(c, w, ev);
@@ -117,12 +101,6 @@ static bool on_event(void *ctx, struct store_event *ev)
         }
         http_answer_write(c->x, buf_span(&text->bytes));
     } else {
-        /* An object that no longer matches is shown as it was, with the version at which it went. */
-        OWN(object_done)
-        struct object *o = type == EVENT_DELETED && ev->type != EVENT_DELETED
-                               ? object_with_version(ev->before, ev->version)
-                               : object_ref(ev->now);
-
         buf_clear(&w->out);
         if (render_event(c, type, o, &w->out) < 0) {
             end_with_error(c);
@@ -177,7 +155,7 @@ static void list_on(void *ctx)
     struct object *o;
 
     buf_clear(&w->out);
-    while (w->out.n < LIST_SLICE_BYTES && (o = pages_next(&w->pages, c, &budget))) {
+    while (w->out.n < LIST_SLICE_BYTES && (o = pages_next(&w->pages, &budget))) {
         if (render_event(c, EVENT_ADDED, o, &w->out) < 0) {
             end_with_error(c);
             return;
@@ -226,7 +204,7 @@ static int check_match(struct call *c, const char *match, bool is_list_asked_for
         causes_add(
             causes, CAUSE_FORBIDDEN, AT(NULL, "resourceVersionMatch"), NULL,
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
-    return causes->n ? status_invalid(&c->status, &call_list_options, "") : 0;
+    return causes->n ? status_invalid(&c->status, &pages_list_options, "") : 0;
 }
 
 static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_ms)
@@ -253,7 +231,7 @@ static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_m
             "resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": invalid syntax",
             text, text);
     if (w->version > there)
-        return call_too_new(c, w->version, there);
+        return status_too_new(&c->status, w->version, there);
     w->is_listing = is_asked_for ? wants_list : w->version == 0;
     if (w->is_listing || w->version == 0)
         w->version = there;
@@ -262,12 +240,11 @@ static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_m
 
 static int follow(struct call *c, struct watch *w)
 {
-    const char *name = c->fields ? field_selector_value(c->fields, "metadata.name") : NULL;
     struct err e;
 
-    w->events = (struct store_watch){ .kind = op_number(c->op.kind),
-                                      .namespace = c->op.namespace,
-                                      .name = name ? name : "",
+    w->events = (struct store_watch){ .kind = c->want.kind,
+                                      .namespace = c->want.namespace,
+                                      .name = selection_name(&c->want),
                                       .on_event = on_event,
                                       .on_lost = on_lost,
                                       .ctx = c };
@@ -310,8 +287,8 @@ void watch_begin(struct call *c)
     if (w->wants_bookmarks)
         ev_timer_start(c->s->loop, &w->bookmark, WATCH_BOOKMARK_MS, on_bookmark, c);
     if (w->is_listing) {
-        pages_init(&w->pages, c, store_snapshot(c->s->store, STORE_COMMITTED, NULL), w->version,
-                   NULL);
+        pages_init(&w->pages, &c->want, store_snapshot(c->s->store, STORE_COMMITTED, NULL),
+                   w->version, NULL);
         ev_post(c->s->loop, &w->task, list_on, c);
     }
 }

@@ -76,14 +76,8 @@ static int patch_type(struct call *c, enum op_patch *ret)
     EACH(r, rows) {
         if (!span_is_nocase(type, r->type))
             continue;
-        if (r->patch == OP_PATCH_STRATEGIC && c->op.kind->traits & KIND_CUSTOM)
-            return status_media_type(
-                &c->status,
-                "the body of the request was in an unknown format - accepted media types include: "
-                "application/json-patch+json, application/merge-patch+json, "
-                "application/apply-patch+yaml");
         *ret = r->patch;
-        return 0;
+        return op_check_patch(&c->op, r->patch, &c->status);
     }
     (void)status_media_type(&c->status, "415: Unsupported Media Type");
     c->status.kind = "";

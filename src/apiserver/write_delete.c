@@ -175,22 +175,16 @@ static void on_all_deleted(void *ctx, const struct err *e)
         call_answer_bytes(c, 200, "application/json", buf_span(&b->out));
 }
 
-/* Each by its own; one that went meanwhile is no fault. The list in the answer is what was found. */
+/* Each by its own. The list in the answer is what was found. */
 static int delete_one(struct call *c, struct batch *b, struct object *o)
 {
-    struct op op = c->op;
     OWN(object_done) struct object *now = NULL;
     struct err e;
-    bool is_gone;
 
-    op.namespace = object_namespace(o);
-    op.name = object_name(o);
-    if (op_delete(&op, &b->how, &now, &is_gone, &c->status) < 0) {
-        if (c->status.code != 404)
-            return -1;
-        status_clear(&c->status);
+    if (op_delete_found(&c->op, o, &b->how, &now, &c->status) < 0)
+        return -1;
+    if (!now)
         return 0;
-    }
     if (b->has_items && buf_addc(&b->out, ',', &e) < 0)
         return status_of_err(&c->status, &e);
     b->has_items = true;
@@ -204,7 +198,7 @@ static void delete_some(void *ctx)
     size_t budget = DELETE_SLICE_OBJECTS;
     struct object *o;
 
-    while ((o = pages_next(&b->pages, c, &budget))) {
+    while ((o = pages_next(&b->pages, &budget))) {
         if (delete_one(c, b, o) < 0) {
             call_answer_status(c);
             return;
@@ -241,6 +235,6 @@ void write_delete_collection(struct call *c)
     b->out.max = CALL_ANSWER_MAX_BYTES;
     c->stream = b;
     c->stream_free = batch_free;
-    pages_init(&b->pages, c, shelf, version, NULL);
+    pages_init(&b->pages, &c->want, shelf, version, NULL);
     http_body_collect(c->x, CALL_BODY_MAX_BYTES, on_collection_body, c);
 }

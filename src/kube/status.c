@@ -257,6 +257,17 @@ int status_timeout(struct status *st, const char *fmt, ...)
     return -1;
 }
 
+int status_too_new(struct status *st, uint64_t wanted, uint64_t there)
+{
+    int rc = status_timeout(st, "Too large resource version: %llu, current: %llu",
+                            (unsigned long long)wanted, (unsigned long long)there);
+
+    causes_add(&st->causes, CAUSE_VERSION_TOO_LARGE, AT(NULL, ""), NULL,
+               "Too large resource version");
+    st->retry_after_s = 1;
+    return rc;
+}
+
 int status_unavailable(struct status *st, int retry_after_s, const char *fmt, ...)
 {
     set(st, 503, "ServiceUnavailable");

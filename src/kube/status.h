@@ -67,6 +67,8 @@ int status_media_type(struct status *st, const char *fmt, ...) PRINTF(2, 3);
 int status_not_acceptable(struct status *st, const char *fmt, ...) PRINTF(2, 3);
 int status_too_many(struct status *st, int retry_after_s, const char *fmt, ...) PRINTF(3, 4);
 int status_timeout(struct status *st, const char *fmt, ...) PRINTF(2, 3);
+/* 504 with a cause and a moment to try again: a resourceVersion that is not there yet. */
+int status_too_new(struct status *st, uint64_t wanted, uint64_t there);
 /* 503, with or without a moment to try again. */
 int status_unavailable(struct status *st, int retry_after_s, const char *fmt, ...) PRINTF(3, 4);
 /* 500 without a reason: errors that the public server passes on as they are. */
