@@ -1,79 +1,22 @@
-#include "apiserver/disk.h"
+#include "apiserver/disk_impl.h"
 
 #include "apiserver/limits.h"
+#include "apiserver/wal.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
-#define STORE_FILE     "store.db"
-#define RESERVE_FILE   "reserve"
-#define LOCK_FILE      "lock"
-#define APPLICATION_ID 0x53694c69 /* what `file` can know it by */
-#define SCHEMA_VERSION 1
+#define RESERVE_FILE "reserve"
+#define LOCK_FILE    "lock"
 
-struct disk {
-    char *dir;
-    int dir_fd, lock_fd;
-    sqlite3 *writer, *checkpointer;
-    sqlite3_stmt *begin, *commit, *rollback, *insert, *remove, *set_compacted;
-    uint64_t compacted;
-    int wal_pages; /* after the last commit */
-};
-
-static const char schema_sql[] =
-    "CREATE TABLE log(version INTEGER PRIMARY KEY, op INTEGER NOT NULL, resource TEXT NOT NULL, "
-    "namespace TEXT NOT NULL, name TEXT NOT NULL, sum INTEGER NOT NULL, body BLOB NOT NULL);"
-    "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
-    "INSERT INTO meta VALUES('compacted', 0);";
-
-/* ---- errors ---- */
-
-static int fail(struct disk *d, sqlite3 *db, int rc, const char *what, struct err *e)
-{
-    enum err_code code = ERR_INTERNAL;
-
-    switch (rc & 0xff) {
-    case SQLITE_FULL:
-        code = ERR_NO_SPACE;
-        break;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-        code = ERR_INVALID;
-        break;
-    case SQLITE_BUSY:
-        code = ERR_BUSY;
-        break;
-    case SQLITE_READONLY:
-    case SQLITE_CANTOPEN:
-    case SQLITE_PERM:
-        code = ERR_DENIED;
-        break;
-    case SQLITE_IOERR:
-        if (db && sqlite3_system_errno(db) == ENOSPC)
-            code = ERR_NO_SPACE;
-        break;
-    default:
-        break;
-    }
-    (void)err_set(e, code, "cannot %s the store in '%s': %s", what, d->dir,
-                  db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
-    if (code == ERR_INVALID)
-        err_hint(e, "restore " STORE_FILE " from a backup, or move it away to begin with an empty "
-                    "store");
-    return -1;
-}
-
-static int exec(struct disk *d, sqlite3 *db, const char *sql, const char *what, struct err *e)
-{
-    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
-
-    return rc == SQLITE_OK ? 0 : fail(d, db, rc, what, e);
-}
-
-/* ---- opening ---- */
+/* ---- before anything is opened ---- */
 
 static int lock(struct disk *d, struct err *e)
 {
@@ -92,6 +35,55 @@ static int lock(struct disk *d, struct err *e)
     return -1;
 }
 
+/* -1: it is not there. */
+static off_t size_of(const struct disk *d, const char *name)
+{
+    struct stat st;
+
+    return fstatat(d->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_size : -1;
+}
+
+static int look_at_log(struct disk *d, struct err *e)
+{
+    OWN_FD int fd = openat(d->dir_fd, LOG_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    off_t size = size_of(d, LOG_FILE);
+    struct err why;
+    void *p;
+    int rc;
+
+    if (fd < 0 && errno != ENOENT)
+        return err_sys(e, "cannot open '%s/" LOG_FILE "'", d->dir);
+    if (fd < 0 || size <= 0)
+        return 0;
+    p = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return err_sys(e, "cannot read '%s/" LOG_FILE "'", d->dir);
+    rc = wal_check(span_of(p, (size_t)size), &why);
+    (void)munmap(p, (size_t)size);
+    return rc < 0 ? disk_damaged(d->dir, why.msg, e) : 0;
+}
+
+/* SQLite takes an empty file for a new database and then removes the log beside it. The reserve is made after the file was
+ * filled for the first time, so an empty one beside it was emptied. */
+static int look_at_files(struct disk *d, struct err *e)
+{
+    off_t size = size_of(d, STORE_FILE);
+
+    if (size <= 0 && size_of(d, LOG_FILE) > 0)
+        return disk_damaged(d->dir, LOG_FILE " is there without its " STORE_FILE, e);
+    if (size == 0 && size_of(d, RESERVE_FILE) >= 0)
+        return disk_damaged(d->dir, STORE_FILE " is empty", e);
+    return look_at_log(d, e);
+}
+
+/* ---- opening ---- */
+
+/* Until all has been read and found whole, closing leaves the files as they are. */
+static void set_close_checkpoints(sqlite3 *db, bool is_on)
+{
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !is_on, NULL);
+}
+
 static int connect(struct disk *d, const char *vfs, sqlite3 **ret, struct err *e)
 {
     OWN(buf_done) struct buf path = BUF_INIT(DISK_PATH_MAX_BYTES);
@@ -104,63 +96,30 @@ static int connect(struct disk *d, const char *vfs, sqlite3 **ret, struct err *e
                              SQLITE_OPEN_NOFOLLOW,
                          vfs);
     if (rc != SQLITE_OK)
-        return fail(d, *ret, rc, "open", e);
+        return disk_fail(d->dir, *ret, rc, "open", e);
     (void)sqlite3_extended_result_codes(*ret, 1);
     (void)sqlite3_busy_timeout(*ret, DISK_BUSY_TIMEOUT_MS);
     (void)sqlite3_db_config(*ret, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    return exec(d, *ret,
-                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
-                "PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF; PRAGMA temp_store=MEMORY;",
-                "open", e);
+    set_close_checkpoints(*ret, false);
+    return disk_format_agree(d->dir, *ret, e);
 }
 
-static int ask(struct disk *d, const char *sql, int64_t *ret, struct err *e)
+/* The pages' shape and who uses them; what stands in them is checked while they are read. */
+static int check_pages(struct disk *d, struct err *e)
 {
     sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(d->writer, sql, -1, &st, NULL);
+    int rc = sqlite3_prepare_v2(d->writer, "PRAGMA quick_check(1)", -1, &st, NULL);
+    const char *verdict;
 
     if (rc == SQLITE_OK)
         rc = sqlite3_step(st);
-    if (rc == SQLITE_ROW)
-        *ret = sqlite3_column_int64(st, 0);
+    verdict = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
+    if (!verdict)
+        rc = disk_fail(d->dir, d->writer, rc, "read", e);
+    else
+        rc = strcmp(verdict, "ok") == 0 ? 0 : disk_damaged(d->dir, verdict, e);
     (void)sqlite3_finalize(st);
-    return rc == SQLITE_ROW ? 0 : fail(d, d->writer, rc, "read", e);
-}
-
-static int refuse(struct disk *d, const char *why, struct err *e)
-{
-    (void)err_set(e, ERR_INVALID, "'%s/" STORE_FILE "' %s", d->dir, why);
-    err_hint(e, "choose another directory with --data, or move the file away");
-    return -1;
-}
-
-/* A file of nobody becomes ours; an older one is brought to today's form; a newer one is left as it is. */
-static int agree_on_schema(struct disk *d, struct err *e)
-{
-    OWN(buf_done) struct buf sql = BUF_INIT(2048);
-    int64_t id, version, tables;
-
-    if (ask(d, "PRAGMA application_id", &id, e) < 0 ||
-        ask(d, "PRAGMA user_version", &version, e) < 0 ||
-        ask(d, "SELECT count(*) FROM sqlite_schema", &tables, e) < 0)
-        return -1;
-    if (tables == 0 && id == 0 && version == 0) {
-        if (buf_addf(&sql, e,
-                     "BEGIN IMMEDIATE;%sPRAGMA application_id=%d;PRAGMA user_version=%d;COMMIT;",
-                     schema_sql, APPLICATION_ID, SCHEMA_VERSION) < 0)
-            return -1;
-        return exec(d, d->writer, buf_cstr(&sql), "create", e);
-    }
-    if (id != APPLICATION_ID)
-        return refuse(d, "is a database of another program", e);
-    if (version > SCHEMA_VERSION) {
-        (void)err_set(e, ERR_UNSUPPORTED,
-                      "the store in '%s' has format %lld, this program knows formats up to %d",
-                      d->dir, (long long)version, SCHEMA_VERSION);
-        err_hint(e, "use the newer silica that wrote it");
-        return -1;
-    }
-    return version == SCHEMA_VERSION ? 0 : refuse(d, "has no known format", e);
+    return rc;
 }
 
 static int prepare(struct disk *d, struct err *e)
@@ -173,15 +132,15 @@ static int prepare(struct disk *d, struct err *e)
         { &d->commit, "COMMIT" },
         { &d->rollback, "ROLLBACK" },
         { &d->insert, "INSERT INTO log VALUES(?1,?2,?3,?4,?5,?6,?7)" },
-        { &d->remove, "DELETE FROM log WHERE version=?1" },
-        { &d->set_compacted, "UPDATE meta SET value=?1 WHERE key='compacted'" },
+        { &d->remove, "DELETE FROM log WHERE version=?1 RETURNING sum" },
+        { &d->set_state, DISK_SET_STATE },
     };
 
     EACH(p, all) {
         int rc = sqlite3_prepare_v3(d->writer, p->sql, -1, SQLITE_PREPARE_PERSISTENT, p->st, NULL);
 
         if (rc != SQLITE_OK)
-            return fail(d, d->writer, rc, "read", e);
+            return disk_fail(d->dir, d->writer, rc, "read", e);
     }
     return 0;
 }
@@ -197,32 +156,28 @@ static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
 
 static int begin(struct disk *d, const char *vfs, struct err *e)
 {
-    int64_t compacted;
-
-    if (lock(d, e) < 0 || connect(d, vfs, &d->writer, e) < 0 || agree_on_schema(d, e) < 0)
+    if (lock(d, e) < 0 || look_at_files(d, e) < 0)
+        return -1;
+    if (connect(d, vfs, &d->writer, e) < 0 || check_pages(d, e) < 0)
         return -1;
     if (connect(d, vfs, &d->checkpointer, e) < 0 || prepare(d, e) < 0)
         return -1;
-    if (ask(d, "SELECT value FROM meta WHERE key='compacted'", &compacted, e) < 0)
-        return -1;
-    d->compacted = (uint64_t)compacted;
     (void)sqlite3_wal_hook(d->writer, on_wal, d);
-    return 0;
+    return disk_format_state(d->dir, d->writer, &d->state, e);
 }
 
-int disk_open(const char *dir, const char *vfs, struct disk **ret, struct err *e)
+int disk_open(const struct disk_config *config, struct disk **ret, struct err *e)
 {
     struct disk *d = NEW(struct disk);
-    struct err ignored;
 
-    d->dir = own_strdup(dir);
+    d->dir = own_strdup(config->dir);
     d->dir_fd = d->lock_fd = -1;
-    if (begin(d, vfs, e) < 0) {
+    d->checkpoint_pages =
+        config->checkpoint_pages ? config->checkpoint_pages : DISK_CHECKPOINT_PAGES;
+    if (begin(d, config->vfs, e) < 0) {
         disk_close(d);
         return -1;
     }
-    (void)disk_reserve(
-        d, &ignored); /* a disk that is full already can still be read and deleted from */
     *ret = d;
     return 0;
 }
@@ -231,9 +186,7 @@ void disk_close(struct disk *d)
 {
     if (!d)
         return;
-    sqlite3_stmt *all[] = {
-        d->begin, d->commit, d->rollback, d->insert, d->remove, d->set_compacted
-    };
+    sqlite3_stmt *all[] = { d->begin, d->commit, d->rollback, d->insert, d->remove, d->set_state };
 
     EACH(st, all) {
         (void)sqlite3_finalize(*st);
@@ -246,34 +199,53 @@ void disk_close(struct disk *d)
     free(d);
 }
 
-/* ---- rows ---- */
+/* ---- the reserve ---- */
 
-static uint64_t mix(uint64_t sum, const void *p, size_t n)
+void disk_release(struct disk *d)
 {
-    const uint8_t *at = p;
-    uint64_t word;
-
-    for (; n >= 8; at += 8, n -= 8) {
-        memcpy(&word, at, 8);
-        sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
-        sum ^= sum >> 29;
-    }
-    for (word = n; n > 0; n--)
-        word = word << 8 | *at++;
-    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
-    return sum ^ sum >> 32;
+    d->is_reserved = false;
+    (void)unlinkat(d->dir_fd, RESERVE_FILE, 0);
 }
 
-/* SQLite checks its pages' shape, not their bytes: this finds a flipped bit in a row. */
-static int64_t sum_of(const struct disk_row *row)
+/* A small disk keeps less of itself back. */
+static off_t reserve_bytes(const struct disk *d)
 {
-    uint64_t sum = mix(row->version, &(uint8_t){ (uint8_t)row->op }, 1);
+    struct statvfs fs;
 
-    sum = mix(sum, row->resource.p, row->resource.n);
-    sum = mix(sum, row->namespace.p, row->namespace.n);
-    sum = mix(sum, row->name.p, row->name.n);
-    return (int64_t)mix(sum, row->body.p, row->body.n);
+    if (fstatvfs(d->dir_fd, &fs) < 0)
+        return DISK_RESERVE_BYTES;
+    return (off_t)MIN((uint64_t)fs.f_blocks * fs.f_frsize / DISK_RESERVE_PART,
+                      (uint64_t)DISK_RESERVE_BYTES);
 }
+
+/* times 2: there is as much room again behind it. */
+static bool take_reserve(struct disk *d, int times)
+{
+    OWN_FD int fd =
+        openat(d->dir_fd, RESERVE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    off_t bytes = reserve_bytes(d);
+
+    d->is_reserved = fd >= 0 && (fallocate(fd, 0, 0, times * bytes) == 0 || errno == EOPNOTSUPP) &&
+                     (times == 1 || ftruncate(fd, bytes) == 0);
+    if (!d->is_reserved)
+        disk_release(d);
+    return d->is_reserved;
+}
+
+bool disk_has_room(struct disk *d)
+{
+    int64_t unused = 0;
+    struct err ignored;
+
+    /* What the log holds goes to the file, so that the log's own room can be used again. */
+    (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (take_reserve(d, 2))
+        return true;
+    return disk_ask(d->dir, d->writer, "PRAGMA freelist_count", &unused, &ignored) == 0 &&
+           unused >= DISK_ROOM_PAGES;
+}
+
+/* ---- reading ---- */
 
 static struct span column(sqlite3_stmt *st, int i)
 {
@@ -282,14 +254,37 @@ static struct span column(sqlite3_stmt *st, int i)
     return span_of(p, (size_t)sqlite3_column_bytes(st, i));
 }
 
+static int damaged_at(const struct disk *d, uint64_t version, struct err *e)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof text, "at version %llu", (unsigned long long)version);
+    return disk_damaged(d->dir, text, e);
+}
+
+/* All of it is here and whole: from now on the file may be changed. The log begins anew, as wal.h wants it. */
+static int trust(struct disk *d, struct err *e)
+{
+    int rc = sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+
+    set_close_checkpoints(d->writer, true);
+    set_close_checkpoints(d->checkpointer, true);
+    d->is_log_new = rc == SQLITE_OK;
+    (void)take_reserve(d, 1); /* a disk that is full already can still be read and deleted from */
+    return rc == SQLITE_OK || (rc & 0xff) == SQLITE_FULL || (rc & 0xff) == SQLITE_IOERR
+               ? 0
+               : disk_fail(d->dir, d->writer, rc, "checkpoint", e);
+}
+
 int disk_load(struct disk *d, int (*fn)(void *ctx, const struct disk_row *row, struct err *e),
               void *ctx, struct err *e)
 {
     sqlite3_stmt *st = NULL;
+    struct disk_state seen = { .compacted = d->state.compacted };
     int rc = sqlite3_prepare_v2(d->writer, "SELECT * FROM log ORDER BY version", -1, &st, NULL);
     int verdict = 0;
 
-    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+    while (verdict == 0 && (rc == SQLITE_OK || rc == SQLITE_ROW)) {
         struct disk_row row;
 
         rc = sqlite3_step(st);
@@ -301,28 +296,28 @@ int disk_load(struct disk *d, int (*fn)(void *ctx, const struct disk_row *row, s
                                  .namespace = column(st, 3),
                                  .name = column(st, 4),
                                  .body = column(st, 6) };
-        if (sqlite3_column_int64(st, 5) != sum_of(&row)) {
-            (void)err_set(e, ERR_INVALID, "the store in '%s' is damaged at version %llu", d->dir,
-                          (unsigned long long)row.version);
-            err_hint(e, "restore " STORE_FILE " from a backup, or move it away to begin with an "
-                        "empty store");
-            verdict = -1;
-        } else {
-            verdict = fn(ctx, &row, e);
-        }
-        if (verdict < 0)
-            break;
+        seen.rows++;
+        seen.total += (uint64_t)disk_format_sum(&row);
+        verdict = sqlite3_column_int64(st, 5) == disk_format_sum(&row)
+                      ? fn(ctx, &row, e)
+                      : damaged_at(d, row.version, e);
     }
+    if (verdict == 0 && rc != SQLITE_DONE)
+        verdict = disk_fail(d->dir, d->writer, rc, "read", e);
     (void)sqlite3_finalize(st);
     if (verdict < 0)
         return -1;
-    return rc == SQLITE_DONE ? 0 : fail(d, d->writer, rc, "read", e);
+    if (memcmp(&seen, &d->state, sizeof seen) != 0)
+        return disk_damaged(d->dir, "there are not the writes in it that there were", e);
+    return trust(d, e);
 }
 
 uint64_t disk_compacted(const struct disk *d)
 {
-    return d->compacted;
+    return d->state.compacted;
 }
+
+/* ---- writing ---- */
 
 static int run(sqlite3_stmt *st)
 {
@@ -332,8 +327,9 @@ static int run(sqlite3_stmt *st)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int insert(struct disk *d, const struct disk_row *row)
+static int insert(struct disk *d, const struct disk_row *row, struct disk_state *next)
 {
+    int64_t sum = disk_format_sum(row);
     sqlite3_stmt *st = d->insert;
     int rc;
 
@@ -344,44 +340,74 @@ static int insert(struct disk *d, const struct disk_row *row)
     (void)sqlite3_bind_text64(st, 4, row->namespace.n ? (const char *)row->namespace.p : "",
                               row->namespace.n, NULL, SQLITE_UTF8);
     (void)sqlite3_bind_text64(st, 5, (const char *)row->name.p, row->name.n, NULL, SQLITE_UTF8);
-    (void)sqlite3_bind_int64(st, 6, sum_of(row));
+    (void)sqlite3_bind_int64(st, 6, sum);
     (void)sqlite3_bind_blob64(st, 7, row->body.p, row->body.n, NULL);
     rc = run(st);
     (void)sqlite3_clear_bindings(st);
+    next->rows++;
+    next->total += (uint64_t)sum;
     return rc;
 }
 
-static int fill(struct disk *d, const struct disk_batch *b)
+static int forget(struct disk *d, uint64_t version, struct disk_state *next)
+{
+    int rc;
+
+    (void)sqlite3_bind_int64(d->remove, 1, (sqlite3_int64)version);
+    rc = sqlite3_step(d->remove);
+    if (rc == SQLITE_ROW) {
+        next->rows--;
+        next->total -= (uint64_t)sqlite3_column_int64(d->remove, 0);
+        rc = sqlite3_step(d->remove);
+    }
+    (void)sqlite3_reset(d->remove);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int fill(struct disk *d, const struct disk_batch *b, struct disk_state *next)
 {
     int rc = SQLITE_OK;
 
     for (size_t i = 0; i < b->row_count && rc == SQLITE_OK; i++)
-        rc = insert(d, &b->rows[i]);
-    for (size_t i = 0; i < b->garbage_count && rc == SQLITE_OK; i++) {
-        (void)sqlite3_bind_int64(d->remove, 1, (sqlite3_int64)b->garbage[i]);
-        rc = run(d->remove);
-    }
-    if (rc == SQLITE_OK && b->garbage_count) {
-        (void)sqlite3_bind_int64(d->set_compacted, 1, (sqlite3_int64)b->compacted);
-        rc = run(d->set_compacted);
-    }
-    return rc;
+        rc = insert(d, &b->rows[i], next);
+    for (size_t i = 0; i < b->garbage_count && rc == SQLITE_OK; i++)
+        rc = forget(d, b->garbage[i], next);
+    if (b->garbage_count)
+        next->compacted = b->compacted;
+    if (rc != SQLITE_OK)
+        return rc;
+    disk_format_bind_state(d->set_state, next);
+    return run(d->set_state);
+}
+
+/* The log begins anew after a commit that failed, whose frames may stand in it; and when it has become long because each
+ * checkpoint beside it came too late for the last commit. Between two commits, so nothing can come in between. */
+static void tend_log(struct disk *d)
+{
+    if (!d->is_log_new)
+        d->is_log_new = sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                                                  NULL) == SQLITE_OK;
+    else if (d->wal_pages >= DISK_LOG_PAGES_MAX)
+        (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
 int disk_write(struct disk *d, const struct disk_batch *b, struct err *e)
 {
-    int rc = run(d->begin);
+    struct disk_state next = d->state;
+    int rc;
 
+    tend_log(d);
+    rc = run(d->begin);
     if (rc == SQLITE_OK)
-        rc = fill(d, b);
+        rc = fill(d, b, &next);
     if (rc == SQLITE_OK)
         rc = run(d->commit);
     if (rc == SQLITE_OK) {
-        if (b->garbage_count)
-            d->compacted = b->compacted;
+        d->state = next;
         return 0;
     }
-    (void)fail(d, d->writer, rc, "write to", e);
+    (void)disk_fail(d->dir, d->writer, rc, "write to", e);
+    d->is_log_new = false;
     if (!sqlite3_get_autocommit(d->writer))
         (void)run(d->rollback);
     return -1;
@@ -389,7 +415,8 @@ int disk_write(struct disk *d, const struct disk_batch *b, struct err *e)
 
 bool disk_wants_checkpoint(const struct disk *d)
 {
-    return d->wal_pages >= DISK_CHECKPOINT_PAGES;
+    /* Without a reserve the log's own room is what there is. */
+    return d->wal_pages >= (d->is_reserved ? d->checkpoint_pages : MIN(d->checkpoint_pages, 256));
 }
 
 int disk_checkpoint(struct disk *d, struct err *e)
@@ -397,26 +424,7 @@ int disk_checkpoint(struct disk *d, struct err *e)
     int rc =
         sqlite3_wal_checkpoint_v2(d->checkpointer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 
-    return rc == SQLITE_OK || rc == SQLITE_BUSY ? 0 : fail(d, d->checkpointer, rc, "checkpoint", e);
-}
-
-/* ---- the reserve ---- */
-
-void disk_release(struct disk *d)
-{
-    (void)unlinkat(d->dir_fd, RESERVE_FILE, 0);
-}
-
-int disk_reserve(struct disk *d, struct err *e)
-{
-    OWN_FD int fd =
-        openat(d->dir_fd, RESERVE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-    if (fd < 0)
-        return err_sys(e, "cannot make '%s/" RESERVE_FILE "'", d->dir);
-    if (fallocate(fd, 0, 0, DISK_RESERVE_BYTES) == 0 || errno == EOPNOTSUPP)
-        return 0;
-    (void)err_sys(e, "cannot reserve space in '%s'", d->dir);
-    disk_release(d);
-    return -1;
+    return rc == SQLITE_OK || rc == SQLITE_BUSY
+               ? 0
+               : disk_fail(d->dir, d->checkpointer, rc, "checkpoint", e);
 }

@@ -3,9 +3,12 @@
  * Owns:     the lock of the data directory, two connections (one writes, one checkpoints, so that a checkpoint is in
  *           nobody's way), and a reserve of space that is given up when the disk is full, so that deletes still work.
  * Used by:  store.c.
- * Threads:  disk_write and disk_reserve on one worker at a time, disk_checkpoint on another; the rest on the loop's, when
+ * Threads:  disk_write and disk_has_room on one worker at a time, disk_checkpoint on another; the rest on the loop's, when
  *           neither runs. Bytes come in, never trees.
  * Durable:  disk_write returns 0 only after the sync that covers all of it.
+ * Damage:   each row has a checksum, and a sealed row has their number and their sum: a file that lost, changed or kept a
+ *           row too many is refused, and so is a log with transactions behind a broken one (wal.h). What is refused is left
+ *           as it was, byte for byte.
  */
 #ifndef SILICA_APISERVER_DISK_H
 #define SILICA_APISERVER_DISK_H
@@ -33,9 +36,15 @@ struct disk_batch {
     uint64_t compacted; /* what happened up to here can no longer be told in full */
 };
 
-/* dir exists. vfs: SQLite's name of a file system, NULL for the usual; for tests. ERR_BUSY: another process has it.
- * ERR_UNSUPPORTED: made by a newer version. ERR_INVALID: not a store, or damaged. */
-int disk_open(const char *dir, const char *vfs, struct disk **ret, struct err *e);
+struct disk_config {
+    const char *dir;      /* exists */
+    const char *vfs;      /* SQLite's name of a file system, NULL for the usual; for tests */
+    int checkpoint_pages; /* 0: DISK_CHECKPOINT_PAGES */
+};
+
+/* An older format becomes today's. ERR_BUSY: another process has it. ERR_UNSUPPORTED: made by a newer version. ERR_INVALID:
+ * not a store, or damaged. disk_load comes next: damage is looked for there too. */
+int disk_open(const struct disk_config *config, struct disk **ret, struct err *e);
 void disk_close(struct disk *d); /* tolerates NULL */
 /* Calls fn for each row, oldest first; spans are borrowed for the call. Stops at fn's first -1. */
 int disk_load(struct disk *d, int (*fn)(void *ctx, const struct disk_row *row, struct err *e),
@@ -45,8 +54,9 @@ uint64_t disk_compacted(const struct disk *d);
 int disk_write(struct disk *d, const struct disk_batch *batch, struct err *e);
 bool disk_wants_checkpoint(const struct disk *d);
 int disk_checkpoint(struct disk *d, struct err *e);
-/* Gives the reserve up; takes it again: -1 while there is no room for it. */
+/* Gives the reserve up: the disk is full. */
 void disk_release(struct disk *d);
-int disk_reserve(struct disk *d, struct err *e);
+/* Writes go on: the reserve could be taken again, or there is room within the file. */
+bool disk_has_room(struct disk *d);
 
 #endif

@@ -20,7 +20,11 @@ struct store;
 
 struct store_config {
     const char *dir; /* exists */
-    const char *vfs; /* for tests; NULL */
+    /* For tests; 0 and NULL: as limits.h says. */
+    const char *vfs;
+    int checkpoint_pages;
+    size_t history_max;
+    uint64_t room_retry_ms;
 };
 
 enum store_op { STORE_CREATE, STORE_UPDATE, STORE_DELETE };

@@ -1,10 +1,8 @@
-#include "apiserver/store.h"
+#include "apiserver/teststore.h"
 
 #include "apiserver/limits.h"
 #include "ev/timer.h"
-#include "kube/kind.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,40 +12,19 @@
 
 #include <cmocka.h>
 
-struct fixture {
-    char dir[64];
-    struct ev_loop *loop;
-    struct store *store;
-    const struct kind *kind;
-    unsigned number;
-};
-
-static void open_store(struct fixture *f)
+static void open_store(struct teststore *f)
 {
-    struct store_config config = { .dir = f->dir };
-    size_t n;
     struct err e;
 
-    assert_int_equal(ev_loop_new(&f->loop, &e), 0);
-    if (store_open(f->loop, &config, &f->store, &e) < 0)
+    if (!teststore_open(f, (struct store_config){ 0 }, &e))
         fail_msg("%s", e.msg);
-    f->kind = kind_find("", "v1", "configmaps");
-    f->number = (unsigned)(f->kind - kinds_all(&n));
-}
-
-static void close_store(struct fixture *f)
-{
-    store_close(f->store);
-    ev_loop_free(f->loop);
-    f->store = NULL;
 }
 
 static int set_up(void **state)
 {
-    struct fixture *f = NEW(struct fixture);
+    struct teststore *f = NEW(struct teststore);
 
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/silica-store-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    teststore_begin(f);
     open_store(f);
     *state = f;
     return 0;
@@ -55,21 +32,14 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
-    DIR *dir = opendir(f->dir);
-    struct dirent *d;
+    struct teststore *f = *state;
 
-    if (f->store)
-        close_store(f);
-    while ((d = readdir(dir)))
-        (void)unlinkat(dirfd(dir), d->d_name, 0);
-    (void)closedir(dir);
-    assert_int_equal(rmdir(f->dir), 0);
+    teststore_end(f);
     free(f);
     return 0;
 }
 
-static struct object *make(struct fixture *f, const char *name, int value)
+static struct object *make(struct teststore *f, const char *name, int value)
 {
     OWN(json_doc_done) struct json_doc *doc = NULL;
     struct object *o = NULL;
@@ -84,7 +54,7 @@ static struct object *make(struct fixture *f, const char *name, int value)
     return o;
 }
 
-static uint64_t put(struct fixture *f, enum store_op op, const char *name, int value)
+static uint64_t put(struct teststore *f, enum store_op op, const char *name, int value)
 {
     OWN(object_done) struct object *o = make(f, name, value), *now = NULL;
     struct err e;
@@ -94,7 +64,7 @@ static uint64_t put(struct fixture *f, enum store_op op, const char *name, int v
     return object_version(now);
 }
 
-static const char *value_of(struct fixture *f, enum store_view view, const char *name)
+static const char *value_of(struct teststore *f, enum store_view view, const char *name)
 {
     struct object *o = store_get(f->store, view, &(struct shelf_key){ f->number, "n", name });
 
@@ -117,7 +87,7 @@ static void on_waited(void *ctx, const struct err *e)
     ev_loop_stop(w->loop);
 }
 
-static enum err_code wait_for(struct fixture *f, uint64_t version)
+static enum err_code wait_for(struct teststore *f, uint64_t version)
 {
     struct waited w = { .loop = f->loop };
 
@@ -130,7 +100,7 @@ static enum err_code wait_for(struct fixture *f, uint64_t version)
 
 static void test_the_head_is_ahead_of_the_disk(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     uint64_t version = put(f, STORE_CREATE, "a", 1);
 
     assert_string_equal(value_of(f, STORE_HEAD, "a"), "1");
@@ -142,14 +112,14 @@ static void test_the_head_is_ahead_of_the_disk(void **state)
 
 static void test_what_was_committed_is_there_after_a_restart(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     uint64_t version;
 
     (void)put(f, STORE_CREATE, "a", 1);
     (void)put(f, STORE_CREATE, "b", 1);
     (void)put(f, STORE_UPDATE, "a", 2);
     version = put(f, STORE_DELETE, "b", 1);
-    close_store(f);
+    teststore_close(f);
     open_store(f);
     assert_string_equal(value_of(f, STORE_COMMITTED, "a"), "2");
     assert_null(value_of(f, STORE_COMMITTED, "b"));
@@ -159,7 +129,7 @@ static void test_what_was_committed_is_there_after_a_restart(void **state)
 
 static void test_a_write_is_judged_against_the_head(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     OWN(object_done) struct object *o = make(f, "a", 1), *ignored = NULL;
     struct err e;
 
@@ -198,7 +168,8 @@ static void on_lost(void *ctx)
     s->is_lost = true;
 }
 
-static void watch(struct fixture *f, struct seen *s, const char *name, bool is_head, uint64_t from)
+static void watch(struct teststore *f, struct seen *s, const char *name, bool is_head,
+                  uint64_t from)
 {
     struct err e;
 
@@ -213,7 +184,7 @@ static void watch(struct fixture *f, struct seen *s, const char *name, bool is_h
         fail_msg("%s", e.msg);
 }
 
-static void turn(struct fixture *f)
+static void turn(struct teststore *f)
 {
     for (int i = 0; i < 4; i++)
         ev_loop_turn(f->loop);
@@ -221,7 +192,7 @@ static void turn(struct fixture *f)
 
 static void test_watches_hear_what_is_on_disk_and_those_of_the_head_at_once(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     struct seen all = { 0 }, one = { 0 }, head = { 0 };
     uint64_t version;
 
@@ -246,13 +217,13 @@ static void test_watches_hear_what_is_on_disk_and_those_of_the_head_at_once(void
 
 static void test_a_watch_goes_on_where_it_was_also_after_a_restart(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     uint64_t first = put(f, STORE_CREATE, "a", 1);
     struct seen later = { 0 };
 
     (void)put(f, STORE_UPDATE, "a", 2);
     (void)put(f, STORE_DELETE, "a", 2);
-    close_store(f);
+    teststore_close(f);
     open_store(f);
     watch(f, &later, "", false, first);
     turn(f);
@@ -262,7 +233,7 @@ static void test_a_watch_goes_on_where_it_was_also_after_a_restart(void **state)
 
 static void test_a_full_watch_waits_and_one_that_is_too_slow_is_lost(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     struct seen slow = { .room = 1 };
     uint64_t version = 0;
     struct err e;
@@ -276,7 +247,7 @@ static void test_a_full_watch_waits_and_one_that_is_too_slow_is_lost(void **stat
     store_watch_resume(&slow.watch);
     turn(f);
     assert_string_equal(slow.text, "+a0 ~a1 ");
-    for (int i = 0; i < STORE_HISTORY_MAX + 3 * STORE_HISTORY_SLACK; i++) {
+    for (int i = 0; i < STORE_HISTORY_MAX + STORE_HISTORY_MAX / 3; i++) {
         version = put(f, STORE_UPDATE, "a", i);
         if (i % 500 == 0)
             (void)wait_for(f, version);
@@ -288,7 +259,7 @@ static void test_a_full_watch_waits_and_one_that_is_too_slow_is_lost(void **stat
     }
     assert_int_equal(store_watch(f->store, &slow.watch, 1, &e), -1);
     assert_int_equal(e.code, ERR_GONE);
-    close_store(f);
+    teststore_close(f);
     open_store(f);
     assert_int_equal(store_watch(f->store, &slow.watch, 1, &e), -1);
     assert_int_equal(e.code, ERR_GONE);
@@ -297,7 +268,7 @@ static void test_a_full_watch_waits_and_one_that_is_too_slow_is_lost(void **stat
 }
 
 /* "a" as it was at a version; 0: it was not there. */
-static uint64_t version_at(struct fixture *f, uint64_t version)
+static uint64_t version_at(struct teststore *f, uint64_t version)
 {
     struct shelf_key key = { f->number, "n", "a" };
     struct shelf *shelf = NULL;
@@ -315,7 +286,7 @@ static uint64_t version_at(struct fixture *f, uint64_t version)
 
 static void test_an_old_state_can_be_seen_also_after_a_restart(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     uint64_t made = put(f, STORE_CREATE, "a", 1), other = put(f, STORE_CREATE, "b", 1);
     uint64_t changed = put(f, STORE_UPDATE, "a", 2), gone = put(f, STORE_DELETE, "a", 2);
 
@@ -327,7 +298,7 @@ static void test_an_old_state_can_be_seen_also_after_a_restart(void **state)
         assert_int_equal(version_at(f, changed), changed);
         assert_int_equal(version_at(f, gone), 0);
         if (i == 0) {
-            close_store(f);
+            teststore_close(f);
             open_store(f);
         }
     }
@@ -335,7 +306,7 @@ static void test_an_old_state_can_be_seen_also_after_a_restart(void **state)
 
 static void test_two_processes_cannot_have_one_directory(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     struct store *second = NULL;
     struct err e;
 
@@ -343,7 +314,7 @@ static void test_two_processes_cannot_have_one_directory(void **state)
     assert_int_equal(e.code, ERR_BUSY);
 }
 
-static void overwrite(struct fixture *f, const char *name, off_t at, const char *bytes)
+static void overwrite(struct teststore *f, const char *name, off_t at, const char *bytes)
 {
     char path[128];
     int fd;
@@ -357,12 +328,12 @@ static void overwrite(struct fixture *f, const char *name, off_t at, const char 
 
 static void test_a_damaged_file_is_refused_with_what_to_do(void **state)
 {
-    struct fixture *f = *state;
+    struct teststore *f = *state;
     struct store *st = NULL;
     struct err e;
 
     (void)wait_for(f, put(f, STORE_CREATE, "a", 1));
-    close_store(f);
+    teststore_close(f);
     overwrite(f, "store.db", 0, "this is no database");
     assert_int_equal(ev_loop_new(&f->loop, &e), 0);
     assert_int_equal(store_open(f->loop, &(struct store_config){ .dir = f->dir }, &st, &e), -1);

@@ -1,0 +1,349 @@
+#include "apiserver/store_impl.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+/* ---- waiting ---- */
+
+static void finish_wait(struct store_wait *w, const struct err *e)
+{
+    w->store = NULL;
+    w->done(w->ctx, e);
+}
+
+static void on_waited_for_nothing(void *ctx)
+{
+    finish_wait(ctx, NULL);
+}
+
+void store_wait(struct store *st, struct store_wait *w, uint64_t version,
+                void (*done)(void *ctx, const struct err *e), void *ctx)
+{
+    struct store_wait **at = st->waits_end;
+
+    assert(!w->store);
+    w->store = st;
+    w->version = version;
+    w->done = done;
+    w->ctx = ctx;
+    w->next = NULL;
+    if (version <= st->committed_version) {
+        ev_post(st->loop, &w->task, on_waited_for_nothing, w);
+        return;
+    }
+    if (st->waits && CONTAINER(st->waits_end, struct store_wait, next)->version > version)
+        for (at = &st->waits; (*at)->version <= version; at = &(*at)->next)
+            continue;
+    w->next = *at;
+    *at = w;
+    if (!w->next)
+        st->waits_end = &w->next;
+}
+
+void store_wait_cancel(struct store_wait *w)
+{
+    struct store *st = w->store;
+
+    if (!st)
+        return;
+    w->store = NULL;
+    if (w->task.is_queued) {
+        ev_post_cancel(&w->task);
+        return;
+    }
+    for (struct store_wait **at = &st->waits; *at; at = &(*at)->next) {
+        if (*at != w)
+            continue;
+        *at = w->next;
+        if (!*at)
+            st->waits_end = at;
+        return;
+    }
+}
+
+/* NULL: those that the committed state covers. Else all of them. */
+static void end_waits(struct store *st, const struct err *e)
+{
+    while (st->waits && (e || st->waits->version <= st->committed_version)) {
+        struct store_wait *w = st->waits;
+
+        st->waits = w->next;
+        if (!st->waits)
+            st->waits_end = &st->waits;
+        finish_wait(w, e);
+    }
+}
+
+/* ---- what is garbage ---- */
+
+void store_add_stale(struct store *st, uint64_t version, uint64_t until)
+{
+    if (st->stale_count == st->stale_cap) {
+        size_t cap = st->stale_cap ? st->stale_cap * 2 : 1024;
+        struct stale *grown = own_array(cap, sizeof *grown);
+
+        for (size_t i = 0; i < st->stale_count; i++)
+            grown[i] = st->stale[(st->stale_first + i) % st->stale_cap];
+        free(st->stale);
+        st->stale = grown;
+        st->stale_cap = cap;
+        st->stale_first = 0;
+    }
+    st->stale[(st->stale_first + st->stale_count++) % st->stale_cap] =
+        (struct stale){ version, until };
+}
+
+/* On a full disk old states are worth less than the room they take. */
+static size_t history_max(const struct store *st)
+{
+    return st->is_full ? MIN(st->history_max, (size_t)STORE_HISTORY_FULL) : st->history_max;
+}
+
+/* A tenth more than is kept: so that compaction runs now and then, with something to do. */
+static size_t history_slack(const struct store *st)
+{
+    return history_max(st) + history_max(st) / 10;
+}
+
+/* Puts what is too much of the history into the batch; it leaves the list when that has held. Only what is on disk
+ * already: a row of this batch stays. */
+static void collect_garbage(struct store *st, struct batch *b)
+{
+    b->disk.garbage = b->garbage;
+    if (st->stale_count < history_slack(st) && b->n)
+        return; /* rather with no write waiting behind it, or at once when there is much */
+    while (st->stale_count - b->disk.garbage_count > history_max(st) &&
+           b->disk.garbage_count < LEN(b->garbage)) {
+        struct stale *s = &st->stale[(st->stale_first + b->disk.garbage_count) % st->stale_cap];
+
+        if (s->until > st->committed_version)
+            break;
+        b->garbage[b->disk.garbage_count++] = s->version;
+        b->disk.compacted = s->until;
+    }
+}
+
+static bool has_garbage(const struct store *st)
+{
+    return st->stale_count > history_slack(st) - history_max(st) / 20 && !st->is_garbage_resting;
+}
+
+/* ---- committing ---- */
+
+static void row_done(struct row *r)
+{
+    object_unref(r->object);
+    shelf_unref(r->shelf);
+    buf_done(&r->body);
+}
+
+static void batch_free(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        row_done(&b->rows[i]);
+    }
+    shelf_unref(b->shelf);
+    free(b->rows);
+    free(b->disk_rows);
+    free(b);
+}
+
+static void flush(void *ctx);
+
+void store_schedule(struct store *st)
+{
+    if (!st->batch && !st->flush_task.is_queued)
+        ev_post(st->loop, &st->flush_task, flush, st);
+}
+
+/* ---- a full disk ---- */
+
+static void on_looked(void *ctx)
+{
+    struct store *st = ctx;
+
+    st->is_looking = false;
+    st->is_garbage_resting = false;
+    if (st->has_room) {
+        st->is_full = false;
+        ev_timer_stop(st->loop, &st->room_timer);
+        log_info("store.room", KV("objects", shelf_count(st->committed)));
+    } else if (has_garbage(st)) {
+        store_schedule(st);
+    }
+}
+
+static void look(void *ctx)
+{
+    struct store *st = ctx;
+
+    st->has_room = disk_has_room(st->disk);
+}
+
+static void look_for_room(void *ctx)
+{
+    struct store *st = ctx;
+
+    ev_timer_start(st->loop, &st->room_timer, st->room_retry_ms, look_for_room, st);
+    if (st->is_looking)
+        return;
+    st->is_looking = true;
+    ev_pool_submit(st->writer, &st->room_work, look, on_looked, st);
+}
+
+int store_is_full(struct err *e)
+{
+    (void)err_set(e, ERR_NO_SPACE, "the disk of the store is full: only deletes are accepted");
+    err_hint(e, "delete objects, or make room on the disk");
+    return -1;
+}
+
+static void become_full(struct store *st)
+{
+    st->is_full = true;
+    disk_release(st->disk);
+    ev_timer_start(st->loop, &st->room_timer, st->room_retry_ms, look_for_room, st);
+}
+
+/* Everything after the committed state never was. */
+static void undo(struct store *st, const struct err *e)
+{
+    st->stats.failed_commits++;
+    st->is_garbage_resting = true;
+    log_error("store.commit", KV("err", e), KV("lost_writes", st->pending_count + st->batch->n));
+    for (size_t i = 0; i < st->pending_count; i++)
+        row_done(&st->pending[i]);
+    st->pending_count = st->pending_bytes = 0;
+    shelf_unref(st->head);
+    st->head = shelf_ref(st->committed);
+    st->head_version = st->committed_version;
+    while (st->stale_count &&
+           st->stale[(st->stale_first + st->stale_count - 1) % st->stale_cap].until >
+               st->committed_version)
+        st->stale_count--;
+    history_take_back(st->history);
+    if (e->code == ERR_NO_SPACE && !st->is_full && !st->is_closing)
+        become_full(st);
+    end_waits(st, e);
+}
+
+static void checkpoint(void *ctx)
+{
+    struct store *st = ctx;
+    struct err e;
+
+    if (disk_checkpoint(st->disk, &e) < 0)
+        log_warn("store.checkpoint", KV("err", &e));
+}
+
+static void on_checkpointed(void *ctx)
+{
+    struct store *st = ctx;
+
+    st->is_checkpointing = false;
+}
+
+static void run_batch(void *ctx)
+{
+    struct store *st = ctx;
+    struct batch *b = st->batch;
+
+    b->is_failed = disk_write(st->disk, &b->disk, &b->e) < 0;
+}
+
+static void accept(struct store *st, const struct batch *b)
+{
+    st->stats.commits++;
+    st->stats.rows += b->n;
+    st->is_garbage_resting = false;
+    st->stale_first = st->stale_cap ? (st->stale_first + b->disk.garbage_count) % st->stale_cap : 0;
+    st->stale_count -= b->disk.garbage_count;
+    shelf_unref(st->committed);
+    st->committed = shelf_ref(b->shelf);
+    st->committed_version = b->version;
+    history_commit(st->history, st->committed_version);
+    if (b->disk.garbage_count)
+        history_forget(st->history, b->disk.compacted);
+    end_waits(st, NULL);
+}
+
+static void on_written(void *ctx)
+{
+    struct store *st = ctx;
+    struct batch *b = st->batch;
+
+    if (b->work.is_canceled) /* the store is being closed before its writer began */
+        run_batch(st);
+    if (b->is_failed)
+        undo(st, &b->e);
+    else
+        accept(st, b);
+    st->batch = NULL;
+    batch_free(b);
+    if (disk_wants_checkpoint(st->disk) && !st->is_checkpointing && !st->is_closing) {
+        st->is_checkpointing = true;
+        ev_pool_submit(st->checkpointer, &st->checkpoint_work, checkpoint, on_checkpointed, st);
+    }
+    if (st->pending_count || has_garbage(st))
+        store_schedule(st);
+}
+
+/* How many of the pending writes go into one commit. */
+static size_t count_for_batch(const struct store *st)
+{
+    size_t bytes = 0, n = 0;
+
+    while (n < st->pending_count && n < STORE_BATCH_ROWS_MAX && bytes < STORE_BATCH_BYTES_MAX)
+        bytes += st->pending[n++].body.n;
+    return n;
+}
+
+static struct batch *make_batch(struct store *st)
+{
+    struct batch *b = NEW(struct batch);
+
+    b->n = count_for_batch(st);
+    b->rows = own_array(b->n ? b->n : 1, sizeof *b->rows);
+    b->disk_rows = own_array(b->n ? b->n : 1, sizeof *b->disk_rows);
+    for (size_t i = 0; i < b->n; i++) {
+        struct row *r = &b->rows[i];
+
+        *r = st->pending[i];
+        st->pending_bytes -= r->body.n;
+        b->disk_rows[i] =
+            (struct disk_row){ .version = r->version,
+                               .op = r->op,
+                               .resource = span_cstr(st->resources[store_kind_number(st, r->kind)]),
+                               .namespace = span_cstr(object_namespace(r->object)),
+                               .name = span_cstr(object_name(r->object)),
+                               .body = buf_span(&r->body) };
+    }
+    st->pending_count -= b->n;
+    memmove(st->pending, st->pending + b->n, st->pending_count * sizeof *st->pending);
+    b->version = b->n ? b->rows[b->n - 1].version : st->committed_version;
+    b->shelf = shelf_ref(b->n ? b->rows[b->n - 1].shelf : st->committed);
+    b->disk.rows = b->disk_rows;
+    b->disk.row_count = b->n;
+    collect_garbage(st, b);
+    return b;
+}
+
+static void flush(void *ctx)
+{
+    struct store *st = ctx;
+
+    if (st->batch || (!st->pending_count && !has_garbage(st)))
+        return;
+    st->batch = make_batch(st);
+    ev_pool_submit(st->writer, &st->batch->work, run_batch, on_written, st);
+}
+
+void store_drain(struct store *st)
+{
+    while (st->pending_count) {
+        st->batch = make_batch(st);
+        run_batch(st);
+        on_written(st);
+    }
+}

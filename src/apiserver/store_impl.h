@@ -1,0 +1,84 @@
+/* store_impl: what the store's files share. store.c is the head and opening; store_commit.c is the way to the disk. */
+#ifndef SILICA_APISERVER_STORE_IMPL_H
+#define SILICA_APISERVER_STORE_IMPL_H
+
+#include "apiserver/disk.h"
+#include "apiserver/limits.h"
+#include "apiserver/store.h"
+#include "ev/timer.h"
+#include "ev/worker.h"
+#include "kube/kind.h"
+
+/* A write on its way to the disk. */
+struct row {
+    uint64_t version;
+    enum disk_op op;
+    const struct kind *kind;
+    struct object *object; /* keeps the names */
+    struct shelf *shelf;   /* the head with it */
+    struct buf body;
+};
+
+/* A state that a later one replaced: its row goes when the history has moved past the later one. */
+struct stale {
+    uint64_t version;
+    uint64_t until;
+};
+
+/* What the writer is given; one at a time. */
+struct batch {
+    struct ev_work work;
+    struct row *rows;
+    size_t n;
+    struct disk_row *disk_rows;
+    uint64_t garbage[STORE_GARBAGE_BATCH_MAX];
+    struct disk_batch disk;
+    struct shelf *shelf; /* the head as of its last row */
+    uint64_t version;
+    bool is_failed;
+    struct err e;
+};
+
+struct store {
+    struct ev_loop *loop;
+    struct disk *disk;
+    struct history *history;
+    const struct kind *kinds;
+    size_t kind_count;
+    char **resources; /* by kind: "sandboxes.agents.x-k8s.io", as the file knows them */
+    struct shelf *head, *committed;
+    uint64_t version; /* the last one that was given away: also to a write whose commit failed */
+    uint64_t head_version, committed_version;
+    struct row *pending;
+    size_t pending_count, pending_cap, pending_bytes;
+    struct batch *batch; /* at the writer; NULL when it rests */
+    struct ev_task flush_task;
+    struct ev_pool *writer, *checkpointer;
+    struct ev_work checkpoint_work, room_work;
+    bool is_checkpointing, is_looking, is_full, has_room, is_closing;
+    bool
+        is_garbage_resting; /* the last commit failed: garbage alone is no reason to try again at once */
+    struct ev_timer room_timer;
+    struct store_wait *waits, **waits_end;
+    struct stale *stale; /* oldest first, a ring */
+    size_t stale_first, stale_count, stale_cap;
+    size_t history_max;
+    uint64_t room_retry_ms;
+    struct store_stats stats;
+};
+
+static inline unsigned store_kind_number(const struct store *st, const struct kind *k)
+{
+    return (unsigned)(k - st->kinds);
+}
+
+/* store_commit.c */
+/* What clients are told while it is; -1. */
+int store_is_full(struct err *e);
+void store_add_stale(struct store *st, uint64_t version, uint64_t until);
+/* What is pending will be on its way to the disk in a later turn. */
+void store_schedule(struct store *st);
+/* Writes what is pending, here and now. */
+void store_drain(struct store *st);
+
+#endif
