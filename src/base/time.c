@@ -13,17 +13,39 @@ uint64_t time_mono_ms(void)
     return time_mono_us() / 1000;
 }
 
+/* Not gmtime_r: before the first answer that reads /etc/localtime, for a zone it then has no use for. Days are counted in eras
+ * of 400 years that begin with March, so that the odd day of a leap year is the last. */
+static void read_calendar(time_t t, struct tm *ret)
+{
+    int64_t day = t / 86400 - (t % 86400 < 0), second = t - day * 86400;
+    int64_t since = day + 719468, era = (since >= 0 ? since : since - 146096) / 146097;
+    int64_t in_era = since - era * 146097;
+    int64_t year = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
+    int64_t in_year = in_era - (365 * year + year / 4 - year / 100);
+    int64_t month = (5 * in_year + 2) / 153; /* 0 is March */
+    bool is_next = month >= 10;              /* January and February are in the next year */
+
+    *ret = (struct tm){ .tm_sec = (int)(second % 60),
+                        .tm_min = (int)(second / 60 % 60),
+                        .tm_hour = (int)(second / 3600),
+                        .tm_mday = (int)(in_year - (153 * month + 2) / 5) + 1,
+                        .tm_mon = (int)(is_next ? month - 10 : month + 2),
+                        .tm_year = (int)(year + era * 400 + is_next - 1900),
+                        .tm_wday = (int)(((day + 4) % 7 + 7) % 7) };
+}
+
 const char *time_rfc3339(char text[TIME_TEXT_BYTES], struct timespec t, bool with_ms)
 {
     struct tm tm;
-    size_t n;
+    int n;
 
-    (void)gmtime_r(&t.tv_sec, &tm);
-    n = strftime(text, TIME_TEXT_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    read_calendar(t.tv_sec, &tm);
+    n = snprintf(text, TIME_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d", tm.tm_year + 1900,
+                 tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
     if (with_ms)
-        (void)snprintf(text + n, TIME_TEXT_BYTES - n, ".%03dZ", (int)(t.tv_nsec / 1000000));
+        (void)snprintf(text + n, TIME_TEXT_BYTES - (size_t)n, ".%03dZ", (int)(t.tv_nsec / 1000000));
     else
-        (void)snprintf(text + n, TIME_TEXT_BYTES - n, "Z");
+        (void)snprintf(text + n, TIME_TEXT_BYTES - (size_t)n, "Z");
     return text;
 }
 
@@ -34,7 +56,7 @@ const char *time_http(char text[TIME_TEXT_BYTES], time_t t)
 {
     struct tm tm;
 
-    (void)gmtime_r(&t, &tm); /* not strftime's %a and %b: those follow the locale */
+    read_calendar(t, &tm);
     (void)snprintf(text, TIME_TEXT_BYTES, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
                    days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900,
                    tm.tm_hour, tm.tm_min, tm.tm_sec);

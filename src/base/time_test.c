@@ -39,6 +39,23 @@ static void test_texts(void **state)
     }
 }
 
+/* The C library's calendar is the judge: a moment in each day of more than an era around 1970, with all its leap years. */
+static void test_calendar(void **state)
+{
+    char text[TIME_TEXT_BYTES], want[TIME_TEXT_BYTES];
+
+    for (int64_t day = -100 * 366; day < 500 * 366; day++) {
+        struct timespec t = { .tv_sec = day * 86400 + (day * 7919 % 86400 + 86400) % 86400 };
+        struct tm tm;
+
+        assert_non_null(gmtime_r(&t.tv_sec, &tm));
+        assert_true(strftime(want, sizeof want, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0);
+        assert_string_equal(time_rfc3339(text, t, false), want);
+        assert_true(strftime(want, sizeof want, "%a, %d %b %Y %H:%M:%S GMT", &tm) > 0);
+        assert_string_equal(time_http(text, t.tv_sec), want);
+    }
+}
+
 static void test_refused(void **state)
 {
     for (size_t i = 0; i < LEN(bad); i++) {
@@ -59,7 +76,9 @@ static void test_clock(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest list[] = { cmocka_unit_test(test_texts), cmocka_unit_test(test_refused),
+    const struct CMUnitTest list[] = { cmocka_unit_test(test_texts),
+                                       cmocka_unit_test(test_calendar),
+                                       cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_clock) };
 
     return cmocka_run_group_tests(list, NULL, NULL);
