@@ -256,7 +256,8 @@ void ev_free_later(struct ev_loop *loop, void *obj, ev_fn free_fn)
 uint8_t *ev_scratch(struct ev_loop *loop)
 {
     if (!loop->scratch)
-        loop->scratch = own_new(EV_SCRATCH_BYTES);
+        loop->scratch =
+            own_resize(NULL, EV_SCRATCH_BYTES, 1); /* not zeroed: most is never touched */
     return loop->scratch;
 }
 
