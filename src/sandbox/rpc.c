@@ -16,8 +16,9 @@ struct rpc {
     struct ev_task flush, close;
     bool is_inside; /* the engine is on the stack: it flushes when it returns */
     bool is_closing;
-    bool is_orphan; /* nobody has it any more: it goes with its connection */
-    struct err why; /* the session ended so */
+    bool is_orphan;           /* nobody has it any more: it goes with its connection */
+    struct rpc_call *dropped; /* to be reset with the next flush, unless they end before */
+    struct err why;           /* the session ended so */
     ev_fn gone;
     void *ctx;
 };
@@ -25,6 +26,7 @@ struct rpc {
 struct rpc_call {
     struct rpc *rpc;
     struct h2_stream *stream; /* NULL once it is over */
+    struct rpc_call *next_dropped;
     struct grpc_frame frame;
     size_t owed; /* bytes the peer has no credit for yet */
     bool is_paused;
@@ -85,6 +87,28 @@ static void break_off(struct rpc *r, const struct err *e)
         conn_close(r->conn);
 }
 
+/* A call whose answer is complete is dropped with its end, which stands behind it in the same bytes: most need no reset, and
+ * PID 1 is not woken for it. */
+static void reset_dropped(struct rpc *r)
+{
+    while (r->dropped) {
+        struct rpc_call *c = r->dropped;
+
+        r->dropped = c->next_dropped;
+        h2_reset(c->stream, H2_CANCEL);
+    }
+}
+
+static void undrop(struct rpc_call *c)
+{
+    struct rpc_call **at = &c->rpc->dropped;
+
+    while (*at && *at != c)
+        at = &(*at)->next_dropped;
+    if (*at)
+        *at = c->next_dropped;
+}
+
 static void flush_now(struct rpc *r)
 {
     struct err e;
@@ -93,6 +117,7 @@ static void flush_now(struct rpc *r)
     if (!r->h2)
         return;
     r->is_inside = true;
+    reset_dropped(r);
     while (more > 0 && h2_wants_write(r->h2) && !conn_is_full(r->conn)) {
         OWN(buf_done) struct buf out = BUF_INIT(4 * PULL_BYTES);
 
@@ -101,6 +126,8 @@ static void flush_now(struct rpc *r)
             conn_write_buf(r->conn, &out);
     }
     r->is_inside = false;
+    if (r->dropped)
+        flush_soon(r);
     if (more < 0)
         break_off(r, &e);
     else if (!h2_wants_read(r->h2) && !h2_wants_write(r->h2))
@@ -240,6 +267,7 @@ static void on_stream_close(void *ctx, struct h2_stream *s, uint32_t code)
     struct rpc_call *c = h2_user(s);
 
     c->stream = NULL;
+    undrop(c);
     if (!c->has_verdict) {
         c->verdict = r->why;
         if (r->h2)
@@ -346,10 +374,13 @@ void rpc_call_pause(struct rpc_call *c, bool is_paused)
 
 void rpc_call_drop(struct rpc_call *c)
 {
+    if (c->is_dropped)
+        return;
     c->is_dropped = true;
     c->is_paused = false;
     if (!c->stream)
         return;
-    h2_reset(c->stream, H2_CANCEL);
-    flush_soon(c->rpc);
+    c->next_dropped = c->rpc->dropped;
+    c->rpc->dropped = c;
+    flush_soon(c->rpc); /* inside the engine it follows anyway */
 }
