@@ -5,6 +5,7 @@
 #include "isolate/inside.h"
 #include "isolate/join.h"
 #include "isolate/plan.h"
+#include "isolate/tree.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -190,6 +191,9 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
     if (!spec->place.join_pidfd && ids_write(&in->plan->ids, b->pid, e) < 0)
         return -1;
     tell(gate.ours, INSIDE_GO);
+    /* It still has to wait for us, so it cannot have ended. */
+    if (b->is_foreign && !tree_start_ticks(b->pid, &b->start_ticks))
+        return err_set(e, ERR_INTERNAL, "the sandbox died while it was made");
     if (program_finish(program, e) < 0)
         return -1;
     tell(gate.ours, INSIDE_PROGRAM);

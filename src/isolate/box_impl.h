@@ -12,6 +12,8 @@ struct box {
     int pidfd;
     int control_fd;  /* ours; -1 once taken */
     bool is_foreign; /* somebody else's child: its end can be seen, not its status */
+    uint64_t
+        start_ticks; /* of a foreign one that we made: it may end, and be reaped, before we look */
     bool is_reaped;
     bool is_paused;
     int status;

@@ -157,10 +157,10 @@ int box_adopt(const struct box_record *r, struct box **ret, struct err *e)
 
 int box_describe(const struct box *b, struct box_record *ret, struct err *e)
 {
-    *ret = (struct box_record){ .pid = b->pid, .cgroup = b->cgroup };
+    *ret = (struct box_record){ .pid = b->pid, .start_ticks = b->start_ticks, .cgroup = b->cgroup };
     if (snprintf(ret->name, sizeof ret->name, "%s", b->name) >= (int)sizeof ret->name)
         return err_set(e, ERR_LIMIT, "the name '%s' is too long", b->name);
-    if (!tree_start_ticks(b->pid, &ret->start_ticks))
+    if (!b->start_ticks && !tree_start_ticks(b->pid, &ret->start_ticks))
         return err_set(e, ERR_CLOSED, "sandbox '%s' has ended", b->name);
     return 0;
 }
