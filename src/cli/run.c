@@ -257,6 +257,14 @@ static int kill_box(void *ctx, struct err *e)
     return box_kill(ctx, NULL, e);
 }
 
+/* All of it dies while we clear up. */
+static void end_box(void *ctx)
+{
+    struct err ignored;
+
+    (void)box_end(ctx, &ignored); /* box_free tries again */
+}
+
 static int run(struct box_spec *spec, struct session_spec *session, bool is_json)
 {
     struct report report = { .result = { .exit_code = EXIT_FAILED, .has_error = true },
@@ -275,6 +283,7 @@ static int run(struct box_spec *spec, struct session_spec *session, bool is_json
         report_unenforced(&report, is_json);
         session->control_fd = box_take_control(box);
         session->kill = kill_box;
+        session->ended = end_box;
         session->ctx = box;
         session_run(session, &report.result);
     }

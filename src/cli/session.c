@@ -234,6 +234,8 @@ void session_run(const struct session_spec *spec, struct session_result *ret)
         fail(&s, EXIT_FAILED, &e);
     else
         ev_loop_run(s.loop);
+    if (spec->ended)
+        spec->ended(spec->ctx);
     tty_restore();
     ret->ran_ms = ev_now_ms(s.loop) - began_ms;
     sandbox_close(s.sandbox);

@@ -17,6 +17,8 @@ struct session_spec {
     uint64_t timeout_ms; /* then the command is ended, and the code is 124; 0: none */
     /* Ends the sandbox when the time is up; NULL: only the command, with all that descends from it. */
     int (*kill)(void *ctx, struct err *e);
+    /* Called when the command has ended and its output is written, before what is ours is cleared up; may be NULL. */
+    void (*ended)(void *ctx);
     void *ctx;
 };
 

@@ -110,6 +110,9 @@ const char *box_unenforced(const struct box *b);
 int box_pause(struct box *b, struct err *e);
 int box_resume(struct box *b, struct err *e);
 int box_stats(struct box *b, struct box_stats *ret, struct err *e);
+/* Kills everything inside, and does not wait: dying takes the kernel a while, in which the caller may do something else.
+ * box_kill or box_free follows. */
+int box_end(struct box *b, struct err *e);
 /* Kills everything inside and waits for PID 1. *ret_status as waitpid gives it; may be NULL. */
 int box_kill(struct box *b, int *ret_status, struct err *e);
 int box_signal(struct box *b, int number, struct err *e); /* to PID 1 */

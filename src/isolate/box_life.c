@@ -103,20 +103,25 @@ int box_stats(struct box *b, struct box_stats *ret, struct err *e)
     return 0;
 }
 
-int box_kill(struct box *b, int *ret_status, struct err *e)
+int box_end(struct box *b, struct err *e)
 {
     struct err ignored;
 
-    if (!b->is_reaped) {
-        /* The group dies at once, frozen or not; PID 1 alone would take its namespace with it too. */
-        if (!cgroup_kill(&b->cgroup) &&
-            syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-            return err_sys(e, "cannot kill sandbox '%s'", b->name);
-        if (b->is_paused) /* v1 does not let the frozen die */
-            (void)cgroup_freeze(&b->cgroup, false, &ignored);
-        if (reap(b, e) < 0)
-            return -1;
-    }
+    if (b->is_reaped)
+        return 0;
+    /* The group dies at once, frozen or not; PID 1 alone would take its namespace with it too. */
+    if (!cgroup_kill(&b->cgroup) &&
+        syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+        return err_sys(e, "cannot kill sandbox '%s'", b->name);
+    if (b->is_paused) /* v1 does not let the frozen die */
+        (void)cgroup_freeze(&b->cgroup, false, &ignored);
+    return 0;
+}
+
+int box_kill(struct box *b, int *ret_status, struct err *e)
+{
+    if (box_end(b, e) < 0 || (!b->is_reaped && reap(b, e) < 0))
+        return -1;
     if (ret_status)
         *ret_status = b->status;
     return 0;
