@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
@@ -161,14 +160,15 @@ int confine_future(struct err *e)
 
 int confine_ids(const struct ids *ids, struct err *e)
 {
-    /* Without a range there is one id, which we have, and the kernel allows no setgroups. */
+    /* Without a range there is one id, which we have, and the kernel allows no setgroups. The C library's calls would change
+     * another thread's too, and wait for it. */
     if (ids->kind == IDS_ONE)
         return 0;
-    if (setgroups(0, NULL) < 0)
+    if (syscall(SYS_setgroups, 0, NULL) < 0)
         return err_sys(e, "cannot drop groups");
-    if (setresgid(ids->gid, ids->gid, ids->gid) < 0)
+    if (syscall(SYS_setresgid, ids->gid, ids->gid, ids->gid) < 0)
         return err_sys(e, "cannot become group %u", ids->gid);
-    if (setresuid(ids->uid, ids->uid, ids->uid) < 0)
+    if (syscall(SYS_setresuid, ids->uid, ids->uid, ids->uid) < 0)
         return err_sys(e, "cannot become user %u", ids->uid);
     return 0;
 }

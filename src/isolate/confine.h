@@ -2,7 +2,8 @@
  * any, paths (Landlock), system calls (seccomp).
  *
  * Owns:     nothing.
- * Used by:  inside.c, in this order; each step needs a right that a later one drops. None can be undone.
+ * Used by:  inside.c, which knows the order: each step needs a right that a later one drops. None can be undone.
+ * Threads:  all but the limits are the calling thread's own, and become the process's with its exec.
  * Landlock: ABI 2 at least (Linux 5.19): before it renames between directories fail. Where the kernel has none, or it is
  *           off, the sandbox runs without: its mounts say the same. confine_landlock_abi tells.
  */

@@ -6,13 +6,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/close_range.h>
 #include <linux/openat2.h>
 #include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define FIRST_FREE_FD 10 /* our own descriptors stand here and above while 0-3 are put in order */
+#define FIRST_FREE_FD    10 /* our own descriptors stand here and above while 0-3 are put in order */
+#define ROOT_STACK_BYTES (256 * 1024) /* of the second thread: a sanitizer's frames fit too */
 
 _Noreturn static void fail(int gate_fd, const struct err *why)
 {
@@ -135,14 +136,18 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* What one of the two threads of setup works on. */
+/* What the second thread of setup works on. */
 struct root_job {
     const struct inside *in;
     struct mounts mounts;
     int program_fd;
     bool is_program_of_host;
-    struct err e;
+    pthread_t thread;
+    bool has_thread;
+    sem_t entered; /* posted when the new root is the root, or will never be */
+    bool is_entered;
     bool is_done;
+    struct err e;
 };
 
 /* Who: the caller, in a new user namespace; what is changed here is this thread's alone, but for mounts and root. */
@@ -150,9 +155,6 @@ static int build_root(struct root_job *job)
 {
     const struct plan *plan = job->in->plan;
 
-    /* Why now: until the parent has written the maps, nothing can be made. */
-    if (wait_for(job->in->gate_fd, INSIDE_GO, &job->e) < 0)
-        return -1;
     /* Still the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
     if (mounts_hold(&job->mounts, plan, job->in->held_fds, &job->e) < 0 ||
         program_hold(job->in->program, &job->program_fd, &job->is_program_of_host, &job->e) < 0)
@@ -167,8 +169,45 @@ static void *run_root_job(void *ctx)
 {
     struct root_job *job = ctx;
 
-    job->is_done = build_root(job) == 0;
+    job->is_entered = build_root(job) == 0;
+    (void)sem_post(&job->entered);
+    /* The first thread goes on: no descriptor is made or closed here any more. */
+    job->is_done = job->is_entered && mounts_drop_old(&job->e) == 0;
     return NULL;
+}
+
+/* The root on the one hand, the network and all that needs no root on the other have nothing to do with each other and take
+ * about as long: with a second processor they are done at the same time. Where no thread can be had (a limit of one
+ * process) the root is first. */
+static void start_root_job(struct root_job *job)
+{
+    static uint8_t stack[ROOT_STACK_BYTES] __attribute__((aligned(4096)));
+    pthread_attr_t attr;
+
+    (void)sem_init(&job->entered, 0, 0);
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstack(&attr, stack, sizeof stack);
+    job->has_thread = pthread_create(&job->thread, &attr, run_root_job, job) == 0;
+    if (!job->has_thread)
+        (void)run_root_job(job);
+}
+
+static int await_root(struct root_job *job, struct err *e)
+{
+    while (sem_wait(&job->entered) < 0 && errno == EINTR)
+        continue;
+    if (!job->is_entered)
+        *e = job->e;
+    return job->is_entered ? 0 : -1;
+}
+
+static int end_root_job(struct root_job *job, struct err *e)
+{
+    if (job->has_thread)
+        (void)pthread_join(job->thread, NULL);
+    if (!job->is_done)
+        *e = job->e;
+    return job->is_done ? 0 : -1;
 }
 
 /* Who: the caller, with every capability over the new namespaces and none over the host's. Its session, signals, name and
@@ -189,29 +228,39 @@ static int leave_caller(const struct inside *in, struct err *e)
     return inside_bring_up_loopback(e);
 }
 
-/* The root and the network have nothing to do with each other and take about as long: with a second processor they are
- * made at the same time. The other thread has ended before anything is given up. */
-static int make_root_and_network(struct root_job *job, struct err *e)
+/* What can be given up before the new root is there. Why in this order: the bounding set wants CAP_SETPCAP, and the filter
+ * no_new_privs. From here on this thread makes only calls that code in a sandbox may make too. */
+static int give_up_early(const struct inside *in, struct err *e)
 {
-    pthread_t thread;
-    bool has_thread;
-    int made;
+    if (leave_caller(in, e) < 0)
+        return -1;
+    /* The cgroup namespace begins where we stand: the parent moved us before it opened the gate. */
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return err_sys(e, "cannot make a cgroup namespace");
+    if (become_builder(&in->plan->ids, e) < 0 || confine_limits(in->plan, e) < 0 ||
+        confine_future(e) < 0)
+        return -1;
+    return confine_calls(e);
+}
 
-    has_thread = !job->in->has_network && pthread_create(&thread, NULL, run_root_job, job) == 0;
-    made = leave_caller(job->in, e);
-    if (has_thread)
-        (void)pthread_join(thread, NULL);
-    else
-        (void)run_root_job(job);
-    if (made == 0 && !job->is_done)
-        *e = job->e;
-    return made < 0 || !job->is_done ? -1 : 0;
+/* Who: the id that owns the root, in the new root; the host's files are gone but for what was bound. Why in this order: the
+ * ids want CAP_SETUID; after capset nothing is left to lose. */
+static int give_up_rest(struct inside *in, bool is_program_of_host, struct err *e)
+{
+    const struct plan *plan = in->plan;
+
+    if (order_descriptors(in, e) < 0 || enter_directory(plan->cwd, e) < 0 ||
+        confine_paths(plan, is_program_of_host ? in->runtime_fd : -1, e) < 0)
+        return -1;
+    if (confine_ids(&plan->ids, e) < 0 || confine_capabilities(e) < 0)
+        return -1;
+    umask(022);
+    return die_with_parent(in, e); /* a change of ids forgets it */
 }
 
 static int setup(struct inside *in, struct err *e)
 {
     static struct root_job job; /* of this process alone */
-    const struct plan *plan = in->plan;
 
     /* Who: the caller, in a new user namespace that maps nothing yet. What we hold: every capability over our new
      * namespaces, none over the host's. */
@@ -220,30 +269,15 @@ static int setup(struct inside *in, struct err *e)
     if (die_with_parent(in, e) < 0)
         return -1;
     umask(0);
+    /* Why now: until the parent has written the maps, nothing can be made. */
+    if (wait_for(in->gate_fd, INSIDE_GO, e) < 0)
+        return -1;
     job.in = in;
-    if (make_root_and_network(&job, e) < 0)
+    start_root_job(&job);
+    if (give_up_early(in, e) < 0 || await_root(&job, e) < 0)
         return -1;
     in->runtime_fd = job.program_fd;
-
-    /* Who: still the caller, in the new root; the host's files are gone but for what was bound. The cgroup namespace
-     * begins where we stand: the parent moved us before it let the root be built. */
-    if (unshare(CLONE_NEWCGROUP) < 0)
-        return err_sys(e, "cannot make a cgroup namespace");
-    if (become_builder(&plan->ids, e) < 0 || order_descriptors(in, e) < 0 ||
-        enter_directory(plan->cwd, e) < 0)
-        return -1;
-
-    /* Who: about to be the user. Why in this order: the bounding set wants CAP_SETPCAP, Landlock wants no_new_privs, the
-     * ids want CAP_SETUID, and the filter forbids much of this. After capset nothing is left to lose. */
-    if (confine_limits(plan, e) < 0 || confine_future(e) < 0 ||
-        confine_paths(plan, job.is_program_of_host ? in->runtime_fd : -1, e) < 0)
-        return -1;
-    if (confine_ids(&plan->ids, e) < 0 || confine_capabilities(e) < 0)
-        return -1;
-    umask(022);
-    if (die_with_parent(in, e) < 0) /* a change of ids forgets it */
-        return -1;
-    return confine_calls(e);
+    return give_up_rest(in, job.is_program_of_host, e) < 0 ? -1 : end_root_job(&job, e);
 }
 
 _Noreturn void inside_run(const struct inside *given)

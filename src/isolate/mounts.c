@@ -36,7 +36,7 @@ int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
 int mounts_hold(struct mounts *m, const struct plan *plan, const int *held_fds, struct err *e)
 {
     m->plan = plan;
-    m->root_fd = m->cover_fd = -1;
+    m->root_fd = -1;
     /* Nothing of ours shows outside, nothing mounted outside later shows in here. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys(e, "cannot make the mounts private");
@@ -272,18 +272,17 @@ static int seal(const struct mounts *m, const struct plan_row *row, struct err *
     return tree_fd < 0 ? -1 : place(tree_fd, m->root_fd, row->target, row->target, e);
 }
 
-/* Most of what is hidden is not there on one host or another: a clone that found no place is for the next row. */
-static int hide(struct mounts *m, const struct plan_row *row, struct err *e)
+/* Most of what is hidden is not there on one host or another, and a clone that finds no place costs more than all others:
+ * the kernel waits for every processor before it lets go of a mount. So look first. */
+static int hide(const struct mounts *m, const struct plan_row *row, struct err *e)
 {
-    if (m->cover_fd >= 0 && m->cover != row->source)
-        own_fd_close(&m->cover_fd);
-    if (m->cover_fd < 0)
-        m->cover_fd = clone_restricted(m, row->source, row->flags, e);
-    m->cover = row->source;
-    if (m->cover_fd < 0 || place(m->cover_fd, m->root_fd, row->target, row->target, e) < 0)
-        return -1;
-    own_fd_close(&m->cover_fd);
-    return 0;
+    OWN_FD int cover_fd = -1;
+    struct stat st;
+
+    if (fstatat(m->root_fd, row->target, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "cannot hide '/%s'", row->target);
+    cover_fd = clone_restricted(m, row->source, row->flags, e);
+    return cover_fd < 0 ? -1 : place(cover_fd, m->root_fd, row->target, row->target, e);
 }
 
 static int seal_root(const struct mounts *m, struct err *e)
@@ -350,7 +349,6 @@ int mounts_build(struct mounts *m, struct err *e)
             continue;
         return -1;
     }
-    own_fd_close(&m->cover_fd);
     return 0;
 }
 
@@ -360,10 +358,14 @@ int mounts_enter(struct mounts *m, struct err *e)
         return err_sys(e, "cannot enter the new root");
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return err_sys(e, "cannot make the new root the root");
-    /* Both roots now sit on "/"; the old one is on top and goes, with everything below it. */
-    if (umount2(".", MNT_DETACH) < 0)
-        return err_sys(e, "cannot let go of the old root");
     own_fd_close(&m->root_fd);
     m->root_fd = -1;
-    return chdir("/") < 0 ? err_sys(e, "cannot enter the new root") : 0;
+    return 0;
+}
+
+int mounts_drop_old(struct err *e)
+{
+    /* Both roots sit on "/"; the old one is on top and goes, with everything below it. A path from "/" does not meet it:
+     * only what is mounted, or unmounted, at "/" itself does. */
+    return umount2("/", MNT_DETACH) < 0 ? err_sys(e, "cannot let go of the old root") : 0;
 }

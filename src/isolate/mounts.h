@@ -13,8 +13,6 @@
 struct mounts {
     const struct plan *plan;
     int root_fd;
-    int cover_fd; /* a clone of `cover` that hides something, and has no place yet; or -1 */
-    const char *cover;
     int tree_fds
         [PLAN_ROWS_MAX]; /* of bind rows; -1 for the rest, and for an optional one that is not there */
 };
@@ -29,7 +27,9 @@ int mounts_restrict(int tree_fd, unsigned flags, struct err *e);
 int mounts_hold(struct mounts *m, const struct plan *plan, const int *held_fds, struct err *e);
 /* As the id that owns the new root. */
 int mounts_build(struct mounts *m, struct err *e);
-/* The new root becomes the only one. */
+/* The new root becomes the root, of every thread of the process; the working directory is in it. */
 int mounts_enter(struct mounts *m, struct err *e);
+/* And then the only one. The kernel waits for every processor here; what goes on meanwhile is not held up. */
+int mounts_drop_old(struct err *e);
 
 #endif
