@@ -8,6 +8,7 @@
 #include "kubeclient/cut.h"
 #include "kubeclient/kubeclient.h"
 #include "kubeclient/limits.h"
+#include "kube/backoff.h"
 #include "kubeclient/pace.h"
 #include "kubeclient/request.h"
 

@@ -51,7 +51,7 @@ int kubeclient_new(struct ev_loop *loop, const struct kubeclient_config *config,
     }
     c->timeout_ms = config->timeout_ms ? config->timeout_ms : REST_TIMEOUT_MS;
     c->page_items = config->page_items ? config->page_items : REST_PAGE_ITEMS;
-    bucket_init(&c->bucket, config->qps, config->burst, ev_now_ms(loop));
+    bucket_init(&c->bucket, config->qps, MAX(config->burst, 1u), ev_now_ms(loop));
     c->http = http_client_new(
         loop, &(struct http_client_config){
                   .resolver = config->resolver,

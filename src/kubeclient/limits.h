@@ -38,9 +38,9 @@
 #define REST_TIMEOUT_MS 60000
 /* Tries of one call, then its last failure stands. */
 #define REST_TRIES_MAX 10
-/* The first pause between tries; doubled each time, a random part taken off. */
-#define REST_PAUSE_FIRST_MS 100
-#define REST_PAUSE_MAX_MS   5000
+/* The first pause between tries; doubled each time, and up to as much again by chance. */
+#define REST_PAUSE_FIRST_MS 50
+#define REST_PAUSE_MAX_MS   2500
 /* Retry-After beyond this is cut to it: the server's clock may be wrong, and a minute's load has passed. */
 #define REST_RETRY_AFTER_MAX_S 60
 /* A connection is tried for so long. */
@@ -53,9 +53,9 @@
  * it, with a random part. */
 #define WATCH_SECONDS_MIN 300
 #define WATCH_SECONDS_MAX 600
-/* Pauses between connections of a watch that fails at once. */
-#define WATCH_PAUSE_FIRST_MS 200
-#define WATCH_PAUSE_MAX_MS   30000
+/* Pauses between connections of a watch that fails at once; the same. */
+#define WATCH_PAUSE_FIRST_MS 100
+#define WATCH_PAUSE_MAX_MS   15000
 /* A watch that lived so long was a good one: its end is no failure, and the next pause begins small again. */
 #define WATCH_GOOD_MS 5000
 /* HTTP/1.1 has no ping: a watch without a word for so long is made again. Bookmarks come each minute. */

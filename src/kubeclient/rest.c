@@ -103,14 +103,14 @@ static void again(struct rest_call *x, uint64_t pause_ms)
 
 static void again_slower(struct rest_call *x)
 {
-    again(x, backoff_next_ms(&x->backoff, REST_PAUSE_FIRST_MS, REST_PAUSE_MAX_MS));
+    again(x, backoff_next_ms(&x->backoff));
 }
 
 /* A page, or anything else that is one request, begins. */
 static void begin(struct rest_call *x)
 {
     x->tries = 0;
-    x->backoff = (struct backoff){ 0 };
+    x->backoff = (struct backoff){ REST_PAUSE_FIRST_MS, REST_PAUSE_MAX_MS, 1, 0 };
     x->is_renewed = false;
     x->deadline_ms = ev_now_ms(x->base.client->loop) + client_of(x)->timeout_ms;
     x->state = REST_WAITING;
@@ -274,7 +274,7 @@ static void advance(void *ctx)
         access_wait(c->access, &x->waiter);
         return;
     }
-    wait_ms = bucket_take_ms(&c->bucket, ev_now_ms(c->base.loop));
+    wait_ms = bucket_reserve_ms(&c->bucket, ev_now_ms(c->base.loop));
     if (wait_ms)
         ev_timer_start(c->base.loop, &x->timer, wait_ms, send_now, x);
     else

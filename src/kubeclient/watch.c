@@ -107,7 +107,7 @@ static void end_broken(struct rest_watch *w, const struct err *e)
 static void tell(struct rest_watch *w, enum kube_event type, struct object *o, uint64_t version)
 {
     w->seen = version;
-    w->backoff = (struct backoff){ 0 };
+    backoff_reset(&w->backoff);
     w->events.on_event(w->ctx, type, o, version);
 }
 
@@ -189,7 +189,7 @@ static void open_later(struct rest_watch *w, uint64_t ms)
 
 static void open_slower(struct rest_watch *w)
 {
-    open_later(w, backoff_next_ms(&w->backoff, WATCH_PAUSE_FIRST_MS, WATCH_PAUSE_MAX_MS));
+    open_later(w, backoff_next_ms(&w->backoff));
 }
 
 static void on_head(void *ctx, const struct http_head *head)
@@ -252,7 +252,7 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
         rest_no_answer(&w->why, e); /* a certificate that is not believed will not be, later */
         end(w);
     } else if (w->verdict.status == 200 && was_good && !w->is_again) {
-        w->backoff = (struct backoff){ 0 };
+        backoff_reset(&w->backoff);
         open_later(w, 0);
     } else {
         open_slower(w);
@@ -348,6 +348,7 @@ struct kube_watch *rest_watch_start(struct kube_client *base, const struct kube_
     w->seen = spec->from_version;
     w->events = *told;
     w->ctx = ctx;
+    w->backoff = (struct backoff){ WATCH_PAUSE_FIRST_MS, WATCH_PAUSE_MAX_MS, 1, 0 };
     w->body.max = STATUS_TEXT_MAX_BYTES;
     w->why = (struct status)STATUS_INIT;
     w->at = &c->watches;
