@@ -18,5 +18,9 @@
 #define EVENT_NOTE_MAX_BYTES 1024
 /* Pods that a sandbox owns, and are looked at: one is right, two are a conflict, more need no room of their own. */
 #define OWN_PODS_MAX 16
+/* A member that is not ready at the end of its grace is looked at this much later: its last status may be under way. */
+#define POOL_GRACE_MARGIN_MS 2000
+/* A pool that waits for what it asked for looks again then, if no event comes. */
+#define POOL_HELD_MS 30000
 
 #endif

@@ -53,6 +53,14 @@ struct step step_patch_locked(struct json_edit *ed, const struct object *o)
     return step;
 }
 
+struct step step_update(struct json_edit *ed, const struct object *o)
+{
+    struct step step = step_of(STEP_UPDATE, o);
+
+    step.body = object_thaw(o, NULL, ed);
+    return step;
+}
+
 struct step step_delete(const struct object *o)
 {
     struct step step = step_of(STEP_DELETE, o);
@@ -75,7 +83,7 @@ struct step step_create(struct json_edit *ed, const struct kind *kind, const cha
     return step;
 }
 
-static int start_create(struct kube_client *client, const struct step *step,
+static int start_object(struct kube_client *client, const struct step *step,
                         struct kube_request *rq, kube_done_fn done, void *ctx,
                         struct kube_call **ret, struct err *e)
 {
@@ -83,8 +91,9 @@ static int start_create(struct kube_client *client, const struct step *step,
 
     if (object_freeze(step->kind, NULL, step->body, &o, e) < 0)
         return -1;
-    rq->verb = KUBE_CREATE;
-    rq->name = NULL;
+    rq->verb = step->verb == STEP_CREATE ? KUBE_CREATE : KUBE_UPDATE;
+    if (step->verb == STEP_CREATE)
+        rq->name = NULL;
     rq->object = o;
     *ret = kube_call_start(client, rq, done, ctx);
     return 0;
@@ -115,7 +124,8 @@ int step_start(struct kube_client *client, const struct step *step, const char *
 
     switch (step->verb) {
     case STEP_CREATE:
-        return start_create(client, step, &rq, done, ctx, ret, e);
+    case STEP_UPDATE:
+        return start_object(client, step, &rq, done, ctx, ret, e);
     case STEP_PATCH:
         return start_patch(client, step, &rq, done, ctx, ret, e);
     case STEP_DELETE:
@@ -133,7 +143,7 @@ int step_start(struct kube_client *client, const struct step *step, const char *
 
 const char *step_text(const struct step *step, char *text, size_t size)
 {
-    static const char *const verbs[] = { "leave", "create", "patch", "delete" };
+    static const char *const verbs[] = { "leave", "create", "patch", "update", "delete" };
 
     (void)snprintf(text, size, "%s %s %s/%s", verbs[step->verb], step->kind ? step->kind->name : "",
                    step->namespace ? step->namespace : "", step->name ? step->name : "");

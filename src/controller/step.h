@@ -12,6 +12,7 @@ enum step_verb {
     STEP_NONE,
     STEP_CREATE, /* body: the whole object, without apiVersion and kind */
     STEP_PATCH,  /* body: a merge patch; a resourceVersion in it is a lock */
+    STEP_UPDATE, /* body: the whole object with the version it is based on */
     STEP_DELETE, /* of this uid only, and of this version unless it is 0 */
 };
 
@@ -37,6 +38,8 @@ const struct known_kinds *known_kinds(void);
 struct step step_patch(struct json_edit *ed, const struct object *o);
 /* The same, that fails with 409 when the object has changed since. */
 struct step step_patch_locked(struct json_edit *ed, const struct object *o);
+/* The whole object in a tree to be changed; fails with 409 when it has changed since. */
+struct step step_update(struct json_edit *ed, const struct object *o);
 struct step step_delete(const struct object *o);
 /* An object of that kind and name to be made; its body has metadata. */
 struct step step_create(struct json_edit *ed, const struct kind *kind, const char *namespace,

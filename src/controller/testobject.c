@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#define KEPT_MAX 4096
+#define KEPT_MAX (1 << 18)
 
 static struct object *objects[KEPT_MAX];
 static char *texts[KEPT_MAX];
@@ -22,6 +22,12 @@ static void swap(char *text, char from, char to)
     for (char *c = text; *c; c++)
         if (*c == from)
             *c = to;
+}
+
+struct object *test_keep(struct object *o)
+{
+    assert_true(object_count < KEPT_MAX);
+    return objects[object_count++] = o;
 }
 
 struct object *test_object(const struct kind *kind, const char *fmt, ...)
@@ -39,9 +45,7 @@ struct object *test_object(const struct kind *kind, const char *fmt, ...)
     if (json_parse(buf_span(&text), NULL, &doc, &e) < 0 ||
         object_parse(kind, json_doc_root(doc), &o, &e) < 0)
         fail_msg("%s: %s", e.msg, buf_cstr(&text));
-    assert_true(object_count < KEPT_MAX);
-    objects[object_count++] = o;
-    return o;
+    return test_keep(o);
 }
 
 static const char *keep(char *text)
@@ -49,6 +53,14 @@ static const char *keep(char *text)
     assert_true(text_count < KEPT_MAX);
     texts[text_count++] = text;
     return text;
+}
+
+const char *test_quoted(const char *text)
+{
+    char *copy = own_strdup(text);
+
+    swap(copy, '\'', '"');
+    return keep(copy);
 }
 
 const char *test_text(struct json_node *node)

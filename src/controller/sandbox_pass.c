@@ -1,0 +1,547 @@
+#include "controller/sandbox_pass.h"
+
+#include "base/log.h"
+#include "controller/condition.h"
+#include "controller/event.h"
+#include "controller/expiry.h"
+#include "controller/keys.h"
+#include "controller/limits.h"
+#include "controller/names.h"
+#include "controller/pass.h"
+#include "controller/pod.h"
+#include "controller/sandbox_status.h"
+#include "controller/service.h"
+#include "controller/volume.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum state {
+    AT_VOLUMES,
+    AT_POD,
+    AT_LOOKUP, /* the name of the Pod is taken, though no Pod is in the copy */
+    AT_NOTE,
+    AT_SERVICE,
+    AT_STATUS,
+    AT_MARK,
+    AT_END_POD,
+    AT_END_SERVICE,
+    AT_END_STATUS,
+    AT_END_SANDBOX,
+    AT_OVER,
+};
+
+struct sandbox_pass {
+    struct pass pass;
+    const struct sandboxes_config *config;
+    enum state state;
+    struct object *sandbox; /* ours */
+    size_t volume;          /* the template that comes next */
+    struct object *found;   /* by the lookup; ours, or NULL */
+    bool has_looked_up;
+    struct object *pod; /* the sandbox's after its step; ours, or NULL */
+    bool has_pod_failed, is_invalid;
+    char conflict[480];
+    const char *note; /* what the annotation becomes; NULL: it stays */
+    const char *note_if_failed;
+    struct service_verdict service;
+    bool is_service_known;
+};
+
+static void on_answer(void *ctx, const struct kube_answer *answer);
+
+static void set_object(struct object **to, struct object *o)
+{
+    struct object *old = *to;
+
+    *to = o ? object_ref(o) : NULL;
+    object_unref(old);
+}
+
+static void call(struct sandbox_pass *p, const struct step *step)
+{
+    pass_call(&p->pass, step, on_answer, p);
+}
+
+/* The pass is of no use any more: everything is looked at again. */
+static void start_over(struct sandbox_pass *p)
+{
+    p->pass.is_stale = true;
+    p->state = AT_OVER;
+}
+
+/* ---- volume claims ---- */
+
+static void do_volumes(struct sandbox_pass *p)
+{
+    const struct json *template =
+        json_at(object_at(p->sandbox, "spec.volumeClaimTemplates"), p->volume++);
+    struct object *have;
+    struct step step;
+    struct err e;
+
+    if (!template) {
+        p->state = AT_POD;
+        return;
+    }
+    have = shared_get(p->pass.shared, SHARED_VOLUMES, object_namespace(p->sandbox),
+                      volume_claim_name(p->pass.ed, template, p->sandbox));
+    if (volume_decide(p->sandbox, template, have, p->pass.ed, &step, &e) < 0) {
+        pass_fault(&p->pass, e.msg);
+        p->state = AT_POD;
+    } else if (step.verb != STEP_NONE) {
+        call(p, &step);
+    }
+}
+
+static void got_volume(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    switch (outcome_of(answer)) {
+    case OUTCOME_DONE:
+        return;
+    case OUTCOME_GONE:
+    case OUTCOME_EXISTS:
+    case OUTCOME_STALE:
+        start_over(p);
+        return;
+    case OUTCOME_INVALID:
+    case OUTCOME_FAILED:
+        pass_fault_of(&p->pass, answer);
+        p->state = AT_POD;
+    }
+}
+
+/* ---- the Pod ---- */
+
+/* Its own Pods, borrowed. Those of others are no concern of the decision. */
+static size_t find_own(const struct sandbox_pass *p, struct object **ret, size_t most)
+{
+    OWN(informer_walk_done) struct informer_walk walk;
+    char hash[NAME_HASH_BYTES];
+    struct object *pod;
+    size_t n = 0;
+
+    informer_walk(&walk, p->pass.shared->of[SHARED_PODS], PODS_BY_TRACKING,
+                  object_namespace(p->sandbox),
+                  name_hash(hash, span_cstr(object_name(p->sandbox))));
+    while (n < most && (pod = informer_walk_next(&walk)))
+        if (ownership_of(pod, p->sandbox) == OWNED)
+            ret[n++] = pod;
+    return n;
+}
+
+static void do_pod(struct sandbox_pass *p)
+{
+    struct object *own[OWN_PODS_MAX];
+    struct pod_view view = { .sandbox = p->sandbox, .tracked = own };
+    struct pod_verdict verdict;
+
+    view.tracked_count = find_own(p, own, LEN(own));
+    view.named = p->has_looked_up
+                     ? p->found
+                     : shared_get(p->pass.shared, SHARED_PODS, object_namespace(p->sandbox),
+                                  pod_name_of(p->sandbox));
+    pod_decide(&view, p->pass.ed, &verdict);
+    set_object(&p->pod, verdict.pod);
+    p->note = verdict.note;
+    p->note_if_failed = verdict.note_if_failed;
+    p->state = AT_NOTE;
+    if (verdict.is_conflict) {
+        (void)snprintf(p->conflict, sizeof p->conflict, "%s", verdict.fault.msg);
+        p->has_pod_failed = true;
+    } else if (verdict.fault.code != ERR_NONE) {
+        pass_fault(&p->pass, verdict.fault.msg);
+        p->has_pod_failed = true;
+    } else if (verdict.step.verb != STEP_NONE) {
+        p->state = AT_POD;
+        call(p, &verdict.step);
+    }
+}
+
+static void pod_failed(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    pass_fault_of(&p->pass, answer);
+    p->has_pod_failed = true;
+    p->note = p->note_if_failed;
+    p->state = AT_NOTE;
+}
+
+static void got_pod(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    bool is_delete = sandbox_is_suspended(p->sandbox);
+
+    switch (outcome_of(answer)) {
+    case OUTCOME_DONE:
+        if (!is_delete) /* until its end is seen, a Pod that was deleted is still there */
+            set_object(&p->pod, answer->object);
+        p->state = AT_NOTE;
+        return;
+    case OUTCOME_EXISTS:
+        if (!p->has_looked_up)
+            p->state = AT_LOOKUP;
+        else
+            start_over(p);
+        return;
+    case OUTCOME_GONE:
+    case OUTCOME_STALE:
+        start_over(p);
+        return;
+    case OUTCOME_INVALID:
+        p->is_invalid = !is_delete && !p->pod;
+        pod_failed(p, answer);
+        return;
+    case OUTCOME_FAILED:
+        pod_failed(p, answer);
+    }
+}
+
+static void do_lookup(struct sandbox_pass *p)
+{
+    pass_get(&p->pass, known_kinds()->pod, object_namespace(p->sandbox), object_name(p->sandbox),
+             on_answer, p);
+}
+
+static void got_lookup(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    if (outcome_of(answer) == OUTCOME_DONE) {
+        p->has_looked_up = true;
+        set_object(&p->found, answer->object);
+        p->state = AT_POD;
+    } else if (outcome_of(answer) == OUTCOME_GONE) {
+        start_over(p);
+    } else {
+        pod_failed(p, answer);
+    }
+}
+
+/* ---- the annotation that names the Pod ---- */
+
+static void do_note(struct sandbox_pass *p)
+{
+    struct step step;
+    struct json_node *notes;
+
+    p->state = p->conflict[0] ? AT_STATUS : AT_SERVICE;
+    if (!p->note)
+        return;
+    p->state = AT_NOTE;
+    step = step_patch(p->pass.ed, p->sandbox);
+    notes = tree_object(tree_object(step.body, "metadata"), "annotations");
+    if (*p->note)
+        tree_text(notes, NOTE_POD_NAME, p->note);
+    else
+        json_node_set(notes, NOTE_POD_NAME, json_edit_null(p->pass.ed));
+    call(p, &step);
+}
+
+static void got_note(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    p->state = p->conflict[0] ? AT_STATUS : AT_SERVICE;
+    switch (outcome_of(answer)) {
+    case OUTCOME_DONE:
+        set_object(&p->sandbox, answer->object);
+        return;
+    case OUTCOME_GONE: /* the sandbox is */
+        p->state = AT_OVER;
+        return;
+    case OUTCOME_EXISTS:
+    case OUTCOME_STALE:
+        start_over(p);
+        return;
+    case OUTCOME_INVALID:
+    case OUTCOME_FAILED:
+        pass_fault_of(&p->pass, answer);
+    }
+}
+
+/* ---- the Service ---- */
+
+static struct object *service_of(const struct sandbox_pass *p)
+{
+    return shared_get(p->pass.shared, SHARED_SERVICES, object_namespace(p->sandbox),
+                      object_name(p->sandbox));
+}
+
+static void do_service(struct sandbox_pass *p)
+{
+    struct err e;
+
+    if (service_decide(p->sandbox, service_of(p), p->pass.ed, &p->service, &e) < 0) {
+        pass_fault(&p->pass, e.msg);
+        p->state = AT_STATUS;
+    } else if (p->service.step.verb == STEP_NONE) {
+        p->is_service_known = true;
+        p->state = AT_STATUS;
+    } else {
+        call(p, &p->service.step);
+    }
+}
+
+static void got_service(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    p->state = AT_STATUS;
+    switch (outcome_of(answer)) {
+    case OUTCOME_DONE:
+        p->is_service_known = true;
+        return;
+    case OUTCOME_GONE:
+    case OUTCOME_EXISTS:
+    case OUTCOME_STALE:
+        start_over(p);
+        return;
+    case OUTCOME_INVALID:
+    case OUTCOME_FAILED:
+        pass_fault_of(&p->pass, answer);
+    }
+}
+
+/* ---- the status ---- */
+
+static void tell_conflict(struct sandbox_pass *p)
+{
+    const struct json *conditions = object_at(p->sandbox, "status.conditions");
+
+    if (!p->conflict[0] || strcmp(condition_reason(conditions, COND_READY), REASON_MANY_PODS) == 0)
+        return;
+    event_emit(p->pass.shared->client, &(struct event){ .about = p->sandbox,
+                                                        .controller = SANDBOX_MANAGER,
+                                                        .is_warning = true,
+                                                        .reason = REASON_MANY_PODS,
+                                                        .action = "Reconciling",
+                                                        .note = p->conflict });
+}
+
+/* Writes it, or goes on to the end when there is nothing to be written. */
+static void write_status(struct sandbox_pass *p, struct json_node *status)
+{
+    struct step step = sandbox_status_step(p->sandbox, status, p->pass.ed);
+
+    if (step.verb == STEP_NONE)
+        p->state = AT_OVER;
+    else
+        call(p, &step);
+}
+
+static void do_status(struct sandbox_pass *p)
+{
+    struct sandbox_facts facts = {
+        .sandbox = p->sandbox,
+        .pod = p->pod,
+        .has_pod_failed = p->has_pod_failed,
+        .conflict = p->conflict[0] ? p->conflict : NULL,
+        .fault = pass_has_faults(&p->pass) ? buf_cstr(&p->pass.faults) : NULL,
+        .is_invalid = p->is_invalid,
+        .is_service_known = p->is_service_known,
+        .is_service_required = p->service.is_required,
+        .is_service_shown = p->service.is_shown,
+        .has_service = p->service.exists && p->is_service_known,
+        .cluster_domain = p->config->cluster_domain,
+        .now = p->pass.now_text,
+    };
+
+    tell_conflict(p);
+    write_status(p, sandbox_status(&facts, p->pass.ed));
+}
+
+static void got_status(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    enum outcome outcome = outcome_of(answer);
+
+    p->state = AT_OVER;
+    if (outcome == OUTCOME_DONE)
+        set_object(&p->sandbox, answer->object);
+    else if (outcome != OUTCOME_GONE)
+        pass_fault_of(&p->pass, answer);
+}
+
+/* ---- the end of an expired one ---- */
+
+static void do_end_pod(struct sandbox_pass *p)
+{
+    struct object *own[1], *pod = shared_get(p->pass.shared, SHARED_PODS,
+                                             object_namespace(p->sandbox), pod_name_of(p->sandbox));
+    struct step step;
+
+    if (!pod || ownership_of(pod, p->sandbox) != OWNED)
+        pod = find_own(p, own, 1) ? own[0] : NULL;
+    p->state = AT_END_SERVICE;
+    if (!pod || object_is_deleting(pod))
+        return;
+    p->state = AT_END_POD;
+    step = step_delete(pod);
+    call(p, &step);
+}
+
+static void do_end_service(struct sandbox_pass *p)
+{
+    struct object *service = service_of(p);
+    struct step step;
+
+    p->state = expiry_deletes(p->sandbox) ? AT_END_SANDBOX : AT_END_STATUS;
+    if (!service || object_is_deleting(service) || ownership_of(service, p->sandbox) != OWNED)
+        return;
+    p->state = AT_END_SERVICE;
+    step = step_delete(service);
+    call(p, &step);
+}
+
+/* A delete: what is gone already, or is another by now, is gone. */
+static void got_end(struct sandbox_pass *p, const struct kube_answer *answer, enum state next)
+{
+    enum outcome outcome = outcome_of(answer);
+
+    p->state = next;
+    if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED)
+        pass_fault_of(&p->pass, answer);
+}
+
+/* What could not be deleted here goes with the Sandbox, as everything that it owns. */
+static void do_end_sandbox(struct sandbox_pass *p)
+{
+    struct step step = step_delete(p->sandbox);
+
+    buf_clear(&p->pass.faults);
+    call(p, &step);
+}
+
+static void do_end_status(struct sandbox_pass *p)
+{
+    if (pass_has_faults(&p->pass))
+        p->state = AT_OVER;
+    else
+        write_status(p, sandbox_status_ended(p->sandbox, p->pass.now_text, p->pass.ed));
+}
+
+/* ---- the pass ---- */
+
+/* Says when it is to be looked at again, and is gone. */
+static void finish(struct sandbox_pass *p)
+{
+    struct queue_item *item = p->pass.item;
+    struct expiry expiry = expiry_of(object_at(p->sandbox, "spec.shutdownTime"), p->pass.now);
+    /* What the server will never take is not offered to it again, until somebody changes it. */
+    bool has_failed = p->pass.fault_count > (p->is_invalid ? 1 : 0);
+    uint64_t wait_ms = expiry.is_over ? EXPIRY_NEXT_PASS_MS : expiry.wait_ms;
+    bool has_end = expiry.is_over && expiry_is_marked(p->sandbox);
+
+    if (pass_has_faults(&p->pass))
+        log_warn("sandbox.pass", KV("namespace", queue_item_namespace(item)),
+                 KV("sandbox", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
+    if (has_failed && expiry.is_set && !has_end)
+        queue_add_after(queue_of(item), queue_item_namespace(item), queue_item_name(item), wait_ms);
+    if (p->pass.is_stale || has_failed)
+        queue_retry(item);
+    else if (expiry.is_set && p->state == AT_OVER && !has_end)
+        queue_done_after(item, wait_ms);
+    else
+        queue_done(item);
+    pass_done(&p->pass);
+    object_unref(p->sandbox);
+    object_unref(p->found);
+    object_unref(p->pod);
+    free(p);
+}
+
+static void advance(struct sandbox_pass *p)
+{
+    while (!p->pass.is_waiting) {
+        switch (p->state) {
+        case AT_VOLUMES:
+            do_volumes(p);
+            break;
+        case AT_POD:
+            do_pod(p);
+            break;
+        case AT_LOOKUP:
+            do_lookup(p);
+            break;
+        case AT_NOTE:
+            do_note(p);
+            break;
+        case AT_SERVICE:
+            do_service(p);
+            break;
+        case AT_STATUS:
+            do_status(p);
+            break;
+        case AT_MARK:
+            write_status(p, sandbox_status_expired(p->sandbox, p->pass.now_text, p->pass.ed));
+            break;
+        case AT_END_POD:
+            do_end_pod(p);
+            break;
+        case AT_END_SERVICE:
+            do_end_service(p);
+            break;
+        case AT_END_STATUS:
+            do_end_status(p);
+            break;
+        case AT_END_SANDBOX:
+            do_end_sandbox(p);
+            break;
+        case AT_OVER:
+            finish(p);
+            return;
+        }
+    }
+}
+
+static void on_answer(void *ctx, const struct kube_answer *answer)
+{
+    struct sandbox_pass *p = ctx;
+
+    switch (p->state) {
+    case AT_VOLUMES:
+        got_volume(p, answer);
+        break;
+    case AT_POD:
+        got_pod(p, answer);
+        break;
+    case AT_LOOKUP:
+        got_lookup(p, answer);
+        break;
+    case AT_NOTE:
+        got_note(p, answer);
+        break;
+    case AT_SERVICE:
+        got_service(p, answer);
+        break;
+    case AT_STATUS:
+    case AT_MARK:
+    case AT_END_STATUS:
+        got_status(p, answer);
+        break;
+    case AT_END_POD:
+        got_end(p, answer, AT_END_SERVICE);
+        break;
+    case AT_END_SERVICE:
+        got_end(p, answer, expiry_deletes(p->sandbox) ? AT_END_SANDBOX : AT_END_STATUS);
+        break;
+    case AT_END_SANDBOX:
+        got_end(p, answer, AT_OVER);
+        break;
+    case AT_OVER:
+        abort(); /* nothing is asked for then */
+    }
+    advance(p);
+}
+
+void sandbox_pass_start(const struct sandboxes_config *config, struct queue_item *item)
+{
+    struct object *sandbox = shared_get(config->shared, SHARED_SANDBOXES,
+                                        queue_item_namespace(item), queue_item_name(item));
+    struct sandbox_pass *p;
+    struct expiry expiry;
+
+    if (!sandbox || object_is_deleting(sandbox)) {
+        queue_done(item); /* what it owned goes with it */
+        return;
+    }
+    p = NEW(struct sandbox_pass);
+    pass_init(&p->pass, config->shared, SANDBOX_MANAGER, item);
+    p->config = config;
+    p->sandbox = object_ref(sandbox);
+    expiry = expiry_of(object_at(sandbox, "spec.shutdownTime"), p->pass.now);
+    p->state = !expiry.is_over ? AT_VOLUMES : expiry_is_marked(sandbox) ? AT_END_POD : AT_MARK;
+    advance(p);
+}

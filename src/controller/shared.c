@@ -1,0 +1,96 @@
+#include "controller/shared.h"
+
+#include "controller/keys.h"
+#include "controller/step.h"
+
+static const struct informer_index pod_indexes[] = {
+    [PODS_BY_TRACKING] = { informer_keys_label, LABEL_TRACKING, false },
+};
+static const struct informer_index sandbox_indexes[] = {
+    [SANDBOXES_BY_POOL] = { informer_keys_label, LABEL_POOL, false },
+};
+static const struct informer_index pool_indexes[] = {
+    [POOLS_BY_TEMPLATE] = { informer_keys_path, "spec.sandboxTemplateRef.name", false },
+};
+static const struct informer_index claim_indexes[] = {
+    [CLAIMS_BY_POOL] = { informer_keys_path, "spec.warmPoolRef.name", false },
+};
+
+static struct informer_spec spec_of(enum shared_kind kind)
+{
+    const struct known_kinds *k = known_kinds();
+
+    switch (kind) {
+    case SHARED_SANDBOXES:
+        return (struct informer_spec){ .kind = k->sandbox,
+                                       .indexes = sandbox_indexes,
+                                       .index_count = LEN(sandbox_indexes) };
+    case SHARED_PODS:
+        return (struct informer_spec){ .kind = k->pod,
+                                       .indexes = pod_indexes,
+                                       .index_count = LEN(pod_indexes) };
+    case SHARED_SERVICES:
+        return (struct informer_spec){ .kind = k->service };
+    case SHARED_VOLUMES:
+        return (struct informer_spec){ .kind = k->volume_claim };
+    case SHARED_TEMPLATES:
+        return (struct informer_spec){ .kind = k->template };
+    case SHARED_POOLS:
+        return (struct informer_spec){ .kind = k->pool,
+                                       .indexes = pool_indexes,
+                                       .index_count = LEN(pool_indexes) };
+    case SHARED_CLAIMS:
+        return (struct informer_spec){ .kind = k->claim,
+                                       .indexes = claim_indexes,
+                                       .index_count = LEN(claim_indexes) };
+    case SHARED_POLICIES:
+        return (struct informer_spec){ .kind = k->policy };
+    case SHARED_COUNT:
+        break;
+    }
+    abort(); /* our bug */
+}
+
+static void on_synced(void *ctx)
+{
+    struct shared *s = ctx;
+
+    if (--s->waiting == 0)
+        s->synced(s->ctx);
+}
+
+int shared_open(struct shared *s, struct kube_client *client, bool has_extensions,
+                void (*synced)(void *ctx), void *ctx, struct err *e)
+{
+    static const struct informer_listener listener = { .on_synced = on_synced };
+    size_t n = has_extensions ? SHARED_COUNT : SHARED_CORE_COUNT;
+
+    *s = (struct shared){ .client = client, .waiting = n, .synced = synced, .ctx = ctx };
+    for (size_t i = 0; i < n; i++) {
+        struct informer_spec spec = spec_of((enum shared_kind)i);
+
+        if (informer_new(client, &spec, &s->of[i], e) < 0) {
+            shared_close(s);
+            return -1;
+        }
+        informer_listen(s->of[i], &listener, s);
+    }
+    for (size_t i = 0; i < n; i++)
+        informer_start(s->of[i]);
+    return 0;
+}
+
+void shared_close(struct shared *s)
+{
+    EACH(inf, s->of) {
+        if (*inf)
+            informer_close(take_ptr(inf));
+    }
+}
+
+void shared_learn(struct shared *s, struct object *o)
+{
+    for (size_t i = 0; i < SHARED_COUNT; i++)
+        if (s->of[i] && spec_of((enum shared_kind)i).kind == object_kind(o))
+            informer_learn(s->of[i], o);
+}

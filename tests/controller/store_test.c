@@ -1,0 +1,37 @@
+/* The suite of the controllers on the store of this process. */
+#include "apiserver/local.h"
+#include "base/log.h"
+#include "base/scratch.h"
+#include "controller/suite.h"
+
+#include <stdio.h>
+
+static struct kube_client *open_client(void *ctx)
+{
+    return local_client_new(ctx, "suite");
+}
+
+int main(void)
+{
+    struct apiserver *server = NULL;
+    struct client_suite suite = { .open = open_client };
+    struct scratch dir;
+    struct err e;
+    int failed;
+
+    log_open(STDERR_FILENO, LOG_WARN, LOG_TEXT);
+    scratch_make(&dir);
+    if (ev_loop_new(&suite.loop, &e) < 0 ||
+        apiserver_open(suite.loop,
+                       &(struct apiserver_config){ .data = dir.path, .listen = "127.0.0.1:0" },
+                       &server, &e) < 0) {
+        (void)fprintf(stderr, "%s\n", e.msg);
+        return 1;
+    }
+    suite.ctx = server;
+    failed = controller_suite_run(&suite);
+    apiserver_close(server);
+    ev_loop_free(suite.loop);
+    scratch_remove(&dir);
+    return failed;
+}
