@@ -265,7 +265,7 @@ static unsigned random_seconds(void)
 {
     uint32_t random = 0;
 
-    (void)getrandom(&random, sizeof random, GRND_NONBLOCK);
+    (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
     return WATCH_SECONDS_MIN + random % (WATCH_SECONDS_MAX - WATCH_SECONDS_MIN + 1);
 }
 
