@@ -16,6 +16,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import signal
@@ -214,40 +215,53 @@ def our_crds():
 
 
 class Silica(Api):
-    """`silica apiserver` alone."""
+    """`silica apiserver` alone. It can be killed and started again on the same data; then it has the same port.
+
+    data: a directory of the caller's, instead of one that goes with the object. wrap: what stands before the program."""
 
     kind = "ours"
 
-    def __init__(self, *options, parent=None):
-        program = os.environ.get("SILICA", str(TREE / "build" / "silica"))
-        knows = subprocess.run([program, "apiserver", "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    def __init__(self, *options, parent=None, data=None, wrap=(), env=None):
+        self.program = os.environ.get("SILICA", str(TREE / "build" / "silica"))
+        knows = subprocess.run([self.program, "apiserver", "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if knows.returncode != 0:
             raise Unavailable("this silica has no apiserver")
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-api-", dir=parent))
+        self.data = pathlib.Path(data or self.directory / "data")
+        self.options, self.wrap, self.env, self.process = options, wrap, env, None
+        try:
+            self.start("--listen", "127.0.0.1:0")
+        except BaseException:
+            self.stop()
+            raise
+
+    def start(self, *options):
+        """Returns when it serves. Without options: where it served the last time."""
         reader, writer = os.pipe()
-        with open(self.directory / "log", "wb") as log:
+        with open(self.directory / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [program, "apiserver", "--data", str(self.directory / "data"), "--listen", "127.0.0.1:0", "--ready-fd",
-                 str(writer), *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer], preexec_fn=die_with_parent)
+                [*self.wrap, self.program, "apiserver", "--data", str(self.data), "--ready-fd", str(writer), *self.options, *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer], preexec_fn=die_with_parent,
+                env={**os.environ, **(self.env or {})})
         os.close(writer)
         with os.fdopen(reader) as ready:
             line = ready.readline()
         if not line:
-            text = self.log("silica")
-            self.stop()
-            raise RuntimeError(f"silica apiserver did not become ready:\n{text[-3000:]}")
+            raise RuntimeError(f"silica apiserver did not become ready:\n{self.log('silica')[-3000:]}")
         self.kubeconfig = pathlib.Path(json.loads(line)["kubeconfig"])
         self._read_kubeconfig()
 
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
     def _read_kubeconfig(self):
-        import yaml
-        config = yaml.safe_load(self.kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        self.url, self.token = cluster["server"], user.get("token")
-        self.ca_file = self._file("ca.crt", cluster, "certificate-authority")
-        self.client_cert = self._file("client.crt", user, "client-certificate")
-        self.client_key = self._file("client.key", user, "client-key")
+        # One "key: value" a line, and no two keys alike: no reader of YAML is needed.
+        config = dict(re.findall(r"^ *([a-z-]+): (\S+)$", self.kubeconfig.read_text(), re.M))
+        self.url, self.token = config["server"], config.get("token")
+        self.ca_file = self._file("ca.crt", config, "certificate-authority")
+        self.client_cert = self._file("client.crt", config, "client-certificate")
+        self.client_key = self._file("client.key", config, "client-key")
 
     def _file(self, name, section, key):
         if key in section:
@@ -267,10 +281,10 @@ class Silica(Api):
         return {"silica": self.process.pid}
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
