@@ -95,27 +95,48 @@ static int write_message(struct buf *out, enum cause_type type, const char *show
                     detail[0] ? ": " : "", detail);
 }
 
-static void add(struct causes *c, enum cause_type type, const struct field_path *at,
-                const char *shown, const char *detail)
+/* Both texts, each behind the other and NUL-terminated, or none of them. */
+static void add_row(struct causes *c, enum cause_type type, const char *field, struct span message)
 {
-    char path[CAUSE_PATH_MAX_BYTES];
     size_t start = c->text.n;
     struct cause row = { .type = type, .field_at = start };
     struct err e;
 
-    if (c->n == CAUSES_MAX || buf_addf(&c->text, &e, "%s", field_path_text(at, path)) < 0 ||
-        buf_addc(&c->text, '\0', &e) < 0) {
-        buf_truncate(&c->text, start);
-        c->dropped++;
-        return;
+    if (c->n < CAUSES_MAX && buf_addf(&c->text, &e, "%s", field) == 0 &&
+        buf_addc(&c->text, '\0', &e) == 0) {
+        row.message_at = c->text.n;
+        if (buf_add(&c->text, message, &e) == 0 && buf_addc(&c->text, '\0', &e) == 0) {
+            c->rows[c->n++] = row;
+            return;
+        }
     }
-    row.message_at = c->text.n;
-    if (write_message(&c->text, type, shown, detail, &e) < 0 || buf_addc(&c->text, '\0', &e) < 0) {
-        buf_truncate(&c->text, start);
+    buf_truncate(&c->text, start);
+    c->dropped++;
+}
+
+static void add(struct causes *c, enum cause_type type, const struct field_path *at,
+                const char *shown, const char *detail)
+{
+    OWN(buf_done) struct buf message = BUF_INIT(CAUSES_TEXT_MAX_BYTES);
+    char path[CAUSE_PATH_MAX_BYTES];
+    struct err e;
+
+    if (write_message(&message, type, shown, detail, &e) < 0)
         c->dropped++;
-        return;
+    else
+        add_row(c, type, field_path_text(at, path), buf_span(&message));
+}
+
+void causes_add_read(struct causes *c, struct span reason, struct span field, struct span message)
+{
+    OWN_MEM char *name = span_dup(field);
+    enum cause_type type = CAUSE_INTERNAL;
+
+    for (size_t i = 0; i < LEN(types); i++) {
+        if (span_is(reason, types[i].reason))
+            type = (enum cause_type)i;
     }
-    c->rows[c->n++] = row;
+    add_row(c, type, name, message);
 }
 
 /* The detail of a message, cut where it would be no message any more. */

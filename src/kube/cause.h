@@ -83,6 +83,8 @@ void causes_add_text(struct causes *c, enum cause_type type, const struct field_
 /* For values that have their final form already: numbers, JSON that is no longer at hand. */
 void causes_add_shown(struct causes *c, enum cause_type type, const struct field_path *at,
                       const char *shown, const char *fmt, ...) PRINTF(5, 6);
+/* One that came over the wire. A reason nobody knows becomes CAUSE_INTERNAL; the words stay. */
+void causes_add_read(struct causes *c, struct span reason, struct span field, struct span message);
 /* CAUSE_NOT_SUPPORTED with the list of what is; values is NULL-ended. */
 void causes_add_unsupported(struct causes *c, const struct field_path *at, const struct json *bad,
                             const char *const *values);

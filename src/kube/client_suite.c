@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-#define ROWS_MAX 128
+#define ROWS_MAX       128
+#define SUITE_PAUSE_MS 10
 
 /* What is freed when a row has ended. */
 struct kept {
@@ -53,6 +54,21 @@ void suite_until(struct suite *s, const bool *is_done)
 void suite_turns(struct suite *s)
 {
     for (int i = 0; i < 50; i++)
+        ev_loop_turn(s->loop);
+}
+
+static void set_true(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+void suite_pause(struct suite *s)
+{
+    struct ev_timer timer = { 0 };
+    bool is_over = false;
+
+    ev_timer_start(s->loop, &timer, SUITE_PAUSE_MS, set_true, &is_over);
+    while (!is_over)
         ev_loop_turn(s->loop);
 }
 
@@ -399,10 +415,13 @@ int client_suite_run(const struct client_suite *target)
     size_t n = 0;
 
     EACH(table, tables) {
-        for (const struct suite_row *row = *table; row->name; row++, n++) {
+        for (const struct suite_row *row = *table; row->name; row++) {
             assert_true(n < ROWS_MAX);
+            if (row->needs_versions && target->has_one_version)
+                continue;
             runs[n] = (struct run){ target, row };
             tests[n] = (struct CMUnitTest){ row->name, run_row, NULL, NULL, &runs[n] };
+            n++;
         }
     }
     return _cmocka_run_group_tests("client suite", tests, n, NULL, NULL);

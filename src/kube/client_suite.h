@@ -18,6 +18,8 @@ struct client_suite {
     /* One that may do nothing but what everybody may; NULL: there are no users here. */
     struct kube_client *(*open_stranger)(void *ctx);
     void *ctx;
+    /* Serves the stored version of each kind only, as a cluster without our webhook does: rows about others are left out. */
+    bool has_one_version;
 };
 
 /* The number of tests that failed, as cmocka counts. */

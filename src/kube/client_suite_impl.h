@@ -53,6 +53,8 @@ struct result {
 void suite_until(struct suite *s, const bool *is_done);
 /* Some turns of the loop, for what must not happen. */
 void suite_turns(struct suite *s);
+/* A moment, before something is looked at again that comes by itself. */
+void suite_pause(struct suite *s);
 /* Starts it; the result is filled later. */
 struct result *suite_start(struct suite *s, const struct kube_request *rq, struct kube_call **ret);
 /* Starts it and waits. */
@@ -101,6 +103,7 @@ void suite_stop(struct seen *seen);
 struct suite_row {
     const char *name;
     void (*run)(struct suite *s);
+    bool needs_versions;
 };
 extern const struct suite_row suite_write_rows[], suite_read_rows[], suite_watch_rows[],
     suite_life_rows[], suite_informer_rows[]; /* each ended by a NULL name */

@@ -205,7 +205,7 @@ const struct suite_row suite_watch_rows[] = {
     { "a watch of one namespace", only_its_namespace },
     { "what begins or ceases to match comes or goes", enter_and_leave },
     { "a watch of one name", one_by_its_name },
-    { "a watch in another version", in_a_version },
+    { "a watch in another version", in_a_version, true },
     { "many events are all told", many_events },
     { "a watch with a bad selector ends", bad_selector },
     { "a watch from the beginning of time", too_old },

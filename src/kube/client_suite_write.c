@@ -400,6 +400,8 @@ static void delete_with_grace(struct suite *s)
                         "NotFound");
 }
 
+#define GONE_TRIES 1000 /* of suite_pause */
+
 static bool is_gone(struct suite *s, const char *name)
 {
     return suite_ask(s, SUITE_RQ(s, .verb = KUBE_GET, .kind = s->config_maps, .name = name))
@@ -422,8 +424,8 @@ static void dependents_follow(struct suite *s)
     create_owned(s, "child", owner);
     (void)suite_must(s, SUITE_RQ(s, .verb = KUBE_DELETE, .kind = s->config_maps, .name = "owner",
                                  .propagation = KUBE_BACKGROUND));
-    for (int i = 0; i < 200 && !is_gone(s, "child"); i++)
-        suite_turns(s);
+    for (int i = 0; i < GONE_TRIES && !is_gone(s, "child"); i++)
+        suite_pause(s);
     assert_true(is_gone(s, "child"));
 }
 
@@ -434,8 +436,8 @@ static void orphans_stay(struct suite *s)
     create_owned(s, "child", owner);
     (void)suite_must(s, SUITE_RQ(s, .verb = KUBE_DELETE, .kind = s->config_maps, .name = "owner",
                                  .propagation = KUBE_ORPHAN));
-    for (int i = 0; i < 200 && !is_gone(s, "owner"); i++)
-        suite_turns(s);
+    for (int i = 0; i < GONE_TRIES && !is_gone(s, "owner"); i++)
+        suite_pause(s);
     assert_true(is_gone(s, "owner"));
     child = suite_get(s, s->config_maps, "child");
     assert_string_equal(suite_text(s, child, "metadata.ownerReferences"), "(none)");

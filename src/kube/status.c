@@ -415,5 +415,10 @@ bool status_read(const struct json *body, struct status *ret)
     (void)buf_add_capped(&ret->message, json_str(json_get(body, "message")));
     (void)buf_add_capped(&ret->name, json_str(json_get(details, "name")));
     (void)buf_add_capped(&ret->uid, json_str(json_get(details, "uid")));
+    JSON_EACH(cause, json_get(details, "causes"))
+    {
+        causes_add_read(&ret->causes, json_str(json_get(cause, "reason")),
+                        json_str(json_get(cause, "field")), json_str(json_get(cause, "message")));
+    }
     return true;
 }

@@ -230,7 +230,9 @@ static void statuses_are_read(void **state)
         json_parse(
             SPAN(
                 "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"message\":\"m\",\"reason\":\"Conflict\","
-                "\"details\":{\"name\":\"n\",\"retryAfterSeconds\":3},\"code\":409}"),
+                "\"details\":{\"name\":\"n\",\"retryAfterSeconds\":3,\"causes\":["
+                "{\"reason\":\"FieldValueRequired\",\"field\":\"spec.a\",\"message\":\"Required value\"},"
+                "{\"reason\":\"Whim\",\"message\":\"because\"}]},\"code\":409}"),
             NULL, &doc, &e),
         0);
     assert_true(status_read(json_doc_root(doc), &st));
@@ -239,6 +241,13 @@ static void statuses_are_read(void **state)
     assert_string_equal(buf_cstr(&st.message), "m");
     assert_string_equal(buf_cstr(&st.name), "n");
     assert_int_equal(st.retry_after_s, 3);
+    assert_int_equal(st.causes.n, 2);
+    assert_int_equal(st.causes.rows[0].type, CAUSE_REQUIRED);
+    assert_string_equal(cause_field(&st.causes, 0), "spec.a");
+    assert_string_equal(cause_message(&st.causes, 0), "Required value");
+    assert_int_equal(st.causes.rows[1].type, CAUSE_INTERNAL);
+    assert_string_equal(cause_field(&st.causes, 1), "");
+    assert_string_equal(cause_message(&st.causes, 1), "because");
     assert_false(status_read(json_get(json_doc_root(doc), "details"), &st));
 }
 

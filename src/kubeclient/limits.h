@@ -49,10 +49,9 @@
 #define REST_PING_IDLE_MS 30000
 #define REST_PING_WAIT_MS 15000
 
-/* The server ends a watch after so many seconds, so that watches spread over the servers of a cluster; as client-go has
- * it, with a random part. */
-#define WATCH_SECONDS_MIN 300
-#define WATCH_SECONDS_MAX 600
+/* The server ends a watch after so many seconds, and up to as many again by chance, so that watches spread over the
+ * servers of a cluster; as client-go has it. */
+#define WATCH_SECONDS 300
 /* Pauses between connections of a watch that fails at once; the same. */
 #define WATCH_PAUSE_FIRST_MS 100
 #define WATCH_PAUSE_MAX_MS   15000

@@ -305,7 +305,10 @@ struct kube_call *rest_call_start(struct kube_client *base, const struct kube_re
     answer_init(&x->answer, rq);
     begin(x);
     if (rest_request_make(rq, &x->request, &e) < 0) {
-        (void)status_bad_request(&x->refusal, "%s", e.msg);
+        if (!rest_version(rq->kind, rq->version)) /* in the server's words, who is not asked */
+            (void)status_no_resource(&x->refusal);
+        else
+            (void)status_bad_request(&x->refusal, "%s", e.msg);
         x->state = REST_ENDING;
         ev_post(base->loop, &x->task, refuse_later, x);
     } else {

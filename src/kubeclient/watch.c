@@ -9,7 +9,6 @@
 #include "base/str.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 enum watch_state {
     WATCH_WAITING,
@@ -261,14 +260,6 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
 
 static const struct http_call_events events = { on_head, on_data, NULL, on_done, NULL };
 
-static unsigned random_seconds(void)
-{
-    uint32_t random = 0;
-
-    (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
-    return WATCH_SECONDS_MIN + random % (WATCH_SECONDS_MAX - WATCH_SECONDS_MIN + 1);
-}
-
 static int say(struct rest_watch *w, struct err *e)
 {
     const struct kube_watch_spec spec = { w->kind,   w->version, w->namespace,
@@ -282,7 +273,8 @@ static int say(struct rest_watch *w, struct err *e)
     OWN(buf_done) struct buf target = BUF_INIT(2 * REST_TARGET_MAX_BYTES);
     OWN(rest_request_done) struct rest_request r = { 0 };
 
-    if (rest_request_watch(&spec, w->seen, random_seconds(), &r, e) < 0 ||
+    if (rest_request_watch(&spec, w->seen, (unsigned)backoff_jitter_ms(WATCH_SECONDS, 1), &r, e) <
+            0 ||
         buf_add(&target, buf_span(&r.path), e) < 0 || buf_add(&target, buf_span(&r.query), e) < 0)
         return -1;
     if (rest_send(client_of(w), &r, buf_span(&target), &how, &w->http, e) < 0)
