@@ -17,6 +17,7 @@ struct http_relay {
     int status;
     char type[128];
     bool is_switching;
+    bool is_flowing; /* its answer has begun, and comes in pieces */
     struct ev_task over;
 };
 
@@ -46,6 +47,11 @@ static void over_soon(struct http_relay *r)
         ev_post(r->loop, &r->over, tell_over, r);
 }
 
+int http_relay_status(const struct http_relay *r)
+{
+    return r->status;
+}
+
 void http_relay_close(struct http_relay *r)
 {
     if (r->call)
@@ -70,6 +76,14 @@ static void on_gone(void *ctx)
 
 /* ---- the answer ---- */
 
+static void on_drain(void *ctx)
+{
+    struct http_relay *r = ctx;
+
+    if (r->call)
+        http_call_pause(r->call, false);
+}
+
 static void on_head(void *ctx, const struct http_head *head)
 {
     struct http_relay *r = ctx;
@@ -78,13 +92,27 @@ static void on_head(void *ctx, const struct http_head *head)
     r->status = head->status;
     if (type.n < sizeof r->type)
         (void)snprintf(r->type, sizeof r->type, "%.*s", SPAN_ARG(type));
+    if (!r->x || r->status >= 300)
+        return;
+    r->is_flowing = true;
+    if (r->type[0])
+        http_answer_field(r->x, "content-type", span_cstr(r->type));
+    http_on_drain(r->x, on_drain, r);
+    /* Without a length: one that the other server does not keep is then no promise of ours. */
+    http_answer_begin(r->x, r->status, UINT64_MAX);
 }
 
 static void on_data(void *ctx, struct span bytes)
 {
     struct http_relay *r = ctx;
 
-    (void)buf_add_capped(&r->body, bytes);
+    if (!r->is_flowing) {
+        (void)buf_add_capped(&r->body, bytes);
+    } else if (r->x) {
+        http_answer_write(r->x, bytes);
+        if (http_answer_is_full(r->x))
+            http_call_pause(r->call, true);
+    }
 }
 
 /* Not a 101. */
@@ -95,7 +123,11 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
 
     (void)trailers;
     r->call = NULL;
-    if (x && e)
+    if (x && r->is_flowing && e)
+        http_answer_abort(x);
+    else if (x && r->is_flowing)
+        http_answer_end(x, NULL);
+    else if (x && e)
         r->spec.on_failed(r->spec.ctx, x, e);
     else if (x)
         http_answer(x, r->status, r->type[0] ? r->type : NULL, buf_span(&r->body));
@@ -146,6 +178,7 @@ static void on_upgrade(void *ctx, const struct http_head *head, struct conn *con
     struct err e;
 
     r->call = NULL;
+    r->status = 101;
     r->back = conn;
     conn_set_events(conn, &back_events, r);
     conn_want_read(conn, false); /* until there is somebody to give it to */
@@ -154,6 +187,7 @@ static void on_upgrade(void *ctx, const struct http_head *head, struct conn *con
         struct http_exchange *x = take_ptr(&r->x);
 
         (void)err_set(&e, ERR_PROTOCOL, "the other server switched to no protocol");
+        r->status = 0;
         if (x)
             r->spec.on_failed(r->spec.ctx, x, &e);
         conn_close(conn);
@@ -212,10 +246,16 @@ static bool is_passed(struct span name)
            !span_starts(name, "x-remote-") && !span_starts(name, "proxy-");
 }
 
-static int copy_request(struct http_head *to, const struct http_head *from, struct err *e)
+static int copy_request(struct http_head *to, const struct http_exchange *x, struct span target,
+                        struct err *e)
 {
-    if (http_head_set_request(to, http_head_method(from), http_head_path(from), e) < 0)
+    const struct http_head *from = http_req(x);
+
+    if (http_head_set_request(to, http_head_method(from), target, e) < 0)
         return -1;
+    /* Fields of a plain request may speak of a body, or of the client's connection. */
+    if (!http_upgrade(x).p)
+        return 0;
     for (size_t i = 0; i < http_head_count(from); i++) {
         struct span name, value;
 
@@ -236,20 +276,22 @@ struct http_relay *http_relay_start(struct http_exchange *x, const struct http_r
                                    .head_ms = spec->head_ms,
                                    .events = &call_events,
                                    .ctx = r };
+    struct span target = spec->target.p ? spec->target : http_head_path(http_req(x));
     struct err e;
 
-    assert(http_upgrade(x).p);
     r->spec = *spec;
     r->loop = http_loop(x);
     r->x = x;
     r->body.max = BODY_MAX_BYTES;
-    http_head_init(&head, http_req(x)->text.max, HTTP_HEAD_MAX_FIELDS);
-    if (copy_request(&head, http_req(x), &e) < 0) {
+    http_head_init(&head, http_req(x)->text.max + spec->target.n, HTTP_HEAD_MAX_FIELDS);
+    if (copy_request(&head, x, target, &e) < 0) {
         r->spec.on_failed(r->spec.ctx, take_ptr(&r->x), &e);
         over_soon(r);
         return r;
     }
     http_on_gone(x, on_gone, r);
+    if (!http_upgrade(x).p)
+        http_eof_is_gone(x);
     r->call = http_call_start(spec->client, &call);
     return r;
 }

@@ -1,11 +1,13 @@
-/* relay: a request to switch protocols, passed on to another server with its answer, and then bytes both ways, unread.
+/* relay: a request without a body, passed on to another server, and its answer, piece by piece; where that switches
+ * protocols, bytes both ways from then on. Nothing of it is read.
  *
  * Owns:     the call, then both connections. Of the exchange as any handler: it ends with the answer.
- * Used by:  the API server for exec, attach and port-forward: whoever decides that a request may pass does not parse
- *           what it carries.
+ * Used by:  the API server for exec, attach, port-forward and logs: whoever decides that a request may pass does not
+ *           parse what it carries.
  * Threads:  the loop's.
- * Passes:   method, target and fields as they came, but for those that say who asks (authorization, cookie,
- *           impersonate-*, x-remote-*) and Host. An answer other than 101 is given back with its body.
+ * Passes:   method and target, and of a request to switch the fields as they came, but for those that say who asks
+ *           (authorization, cookie, impersonate-*, x-remote-*) and Host. Of an answer other than 101: its status, type and body; a refusal
+ *           comes whole, so that it has a length, and of its body the first 64 KiB.
  */
 #ifndef SILICA_HTTP_RELAY_H
 #define SILICA_HTTP_RELAY_H
@@ -18,6 +20,7 @@ struct http_relay;
 struct http_relay_spec {
     struct http_client *client; /* with a request_max_bytes of what the server takes */
     struct http_target to;      /* HTTP_V1 */
+    struct span target;         /* what to ask for there; p NULL: what the client asked for */
     uint64_t connect_ms, head_ms;
     /* The other server cannot be asked, or answers nonsense: answers x. */
     void (*on_failed)(void *ctx, struct http_exchange *x, const struct err *e);
@@ -27,8 +30,10 @@ struct http_relay_spec {
     void *ctx;
 };
 
-/* Only where http_upgrade(x) says something. Copies the spec. */
+/* Copies the spec. A request that does not ask to switch has left when its client ends its side (http_eof_is_gone). */
 struct http_relay *http_relay_start(struct http_exchange *x, const struct http_relay_spec *spec);
+/* The code of the answer that was passed on; 0: none was. Until on_done returned. */
+int http_relay_status(const struct http_relay *r);
 /* At once; on_done follows. */
 void http_relay_close(struct http_relay *r);
 

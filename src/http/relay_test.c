@@ -13,7 +13,13 @@
     "x-kept: yes\r\nauthorization: Bearer secret\r\ncookie: secret\r\nimpersonate-user: secret\r\n" \
     "x-remote-user: secret\r\ncontent-length: 0\r\n\r\n"
 
-enum behaviour { SWITCHES, REFUSES, HANGS, SWITCHES_AND_GOES };
+#define PLAIN                                                                                      \
+    "GET /old?q=1 HTTP/1.1\r\nhost: front\r\nauthorization: Bearer secret\r\n"                     \
+    "x-mine: secret\r\n"
+
+#define FLOOD_BYTES (32 << 20) /* more than the kernel holds for two connections */
+
+enum behaviour { SWITCHES, REFUSES, HANGS, SWITCHES_AND_GOES, FLOWS, FLOODS };
 
 static struct world {
     struct desk desk;
@@ -27,7 +33,10 @@ static struct world {
     uint16_t port;
     struct http_relay *relay;
     struct http_exchange *hanging;
+    const char *target;
+    size_t flooded;
     unsigned dones, fails;
+    int status;
     bool is_taken;
 } w;
 
@@ -51,6 +60,35 @@ static void back_gone(void *ctx)
 {
     (void)ctx;
     w.hanging = NULL;
+}
+
+/* As much as is taken, and more when there is room again. */
+static void flood(void *ctx)
+{
+    static const uint8_t piece[64 * 1024];
+    struct http_exchange *x = ctx;
+
+    for (; w.flooded < FLOOD_BYTES && !http_answer_is_full(x); w.flooded += sizeof piece)
+        http_answer_write(x, span_of(piece, sizeof piece));
+    if (w.flooded < FLOOD_BYTES)
+        return;
+    w.hanging = NULL;
+    http_answer_end(x, NULL);
+}
+
+static void begin_flow(struct http_exchange *x)
+{
+    w.hanging = x;
+    http_on_gone(x, back_gone, NULL);
+    http_eof_is_gone(x);
+    http_answer_field(x, "content-type", SPAN("text/plain"));
+    http_answer_begin(x, 200, UINT64_MAX);
+    if (w.behaviour == FLOODS) {
+        http_on_drain(x, flood, x);
+        flood(x);
+    } else {
+        http_answer_write(x, SPAN("first\n"));
+    }
 }
 
 static void back_request(void *ctx, struct http_exchange *x)
@@ -80,6 +118,10 @@ static void back_request(void *ctx, struct http_exchange *x)
         http_on_gone(x, back_gone, NULL);
         http_eof_is_gone(x);
         return;
+    case FLOWS:
+    case FLOODS:
+        begin_flow(x);
+        return;
     }
 }
 
@@ -96,6 +138,7 @@ static void on_done(void *ctx)
 {
     (void)ctx;
     w.dones++;
+    w.status = http_relay_status(w.relay);
     w.relay = NULL;
 }
 
@@ -103,6 +146,7 @@ static void front_request(struct desk *d, struct http_exchange *x)
 {
     const struct http_relay_spec spec = { .client = w.client,
                                           .to = { .host = "127.0.0.1", .port = w.port },
+                                          .target = w.target ? span_cstr(w.target) : SPAN_NONE,
                                           .on_failed = on_failed,
                                           .on_done = on_done };
 
@@ -193,6 +237,7 @@ static void test_bytes_both_ways(void **state)
     assert_true(desk_wait(&w.desk, side_is_eof, &w.back_side));
     conn_close(w.back_side.conn);
     close_world();
+    assert_int_equal(w.status, 101);
 }
 
 static void test_a_refusal_is_given_back(void **state)
@@ -204,6 +249,7 @@ static void test_a_refusal_is_given_back(void **state)
     desk_expect_part(&w.client_side, "{\"no\":1}");
     close_world();
     assert_int_equal(w.fails, 0);
+    assert_int_equal(w.status, 403);
 }
 
 static void test_a_server_that_is_not_there(void **state)
@@ -215,6 +261,88 @@ static void test_a_server_that_is_not_there(void **state)
     desk_expect_part(&w.client_side, "HTTP/1.1 502 ");
     close_world();
     assert_int_equal(w.fails, 1);
+    assert_int_equal(w.status, 0);
+}
+
+static void test_an_answer_in_pieces(void **state)
+{
+    (void)state;
+    open_world(FLOWS);
+    w.target = "/new?a=b";
+    desk_say(&w.client_side, PLAIN "\r\n");
+    desk_expect_part(&w.client_side, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n");
+    desk_expect_part(&w.client_side, "first\n");
+    assert_true(desk_wait(&w.desk, is_hanging, NULL));
+    http_answer_write(w.hanging, SPAN("second\n"));
+    desk_expect_part(&w.client_side, "second\n");
+    http_answer_end(take_ptr(&w.hanging), NULL);
+    desk_expect_part(&w.client_side, "0\r\n\r\n");
+    close_world();
+    assert_int_equal(w.status, 200);
+}
+
+/* Only what was asked for is passed on: neither fields, nor who asks, nor that there was a body. */
+static void test_a_plain_request_is_bare(void **state)
+{
+    (void)state;
+    open_world(REFUSES);
+    w.target = "/new?a=b";
+    desk_say(&w.client_side, PLAIN "transfer-encoding: chunked\r\n\r\n0\r\n\r\n");
+    desk_expect_part(&w.client_side, "{\"no\":1}");
+    assert_non_null(strstr(buf_cstr(&w.seen), "GET /new?a=b\nhost=127.0.0.1"));
+    assert_null(strstr(strstr(buf_cstr(&w.seen), "host=") + 5, "="));
+    close_world();
+}
+
+static void test_an_answer_that_breaks_off(void **state)
+{
+    (void)state;
+    open_world(FLOWS);
+    desk_say(&w.client_side, PLAIN "\r\n");
+    desk_expect_part(&w.client_side, "first\n");
+    http_answer_abort(take_ptr(&w.hanging));
+    desk_expect_end(&w.client_side);
+    assert_null(strstr(buf_cstr(&w.client_side.in), "0\r\n\r\n"));
+    close_world();
+    assert_int_equal(w.fails, 0);
+}
+
+static bool is_gone(void *ctx)
+{
+    (void)ctx;
+    return w.hanging == NULL;
+}
+
+static void test_a_client_that_leaves_a_silent_answer(void **state)
+{
+    (void)state;
+    open_world(FLOWS);
+    desk_say(&w.client_side, PLAIN "\r\n");
+    desk_expect_part(&w.client_side, "first\n");
+    conn_close(w.client_side.conn);
+    assert_true(desk_wait(&w.desk, is_gone, NULL));
+    close_world();
+}
+
+static bool is_flooded(void *ctx)
+{
+    (void)ctx;
+    return w.flooded >= FLOOD_BYTES;
+}
+
+/* A reader that does not read holds the server behind up, and gets all of it in the end. */
+static void test_a_slow_reader(void **state)
+{
+    (void)state;
+    open_world(FLOODS);
+    desk_say(&w.client_side, PLAIN "\r\n");
+    desk_expect_part(&w.client_side, "HTTP/1.1 200 OK\r\n");
+    conn_want_read(w.client_side.conn, false);
+    side_idle(w.desk.loop, 100);
+    assert_true(w.flooded < FLOOD_BYTES);
+    conn_want_read(w.client_side.conn, true);
+    assert_true(desk_wait(&w.desk, is_flooded, NULL));
+    close_world();
 }
 
 static void test_a_client_that_goes_while_it_waits(void **state)
@@ -256,6 +384,11 @@ int main(void)
         cmocka_unit_test(test_bytes_both_ways),
         cmocka_unit_test(test_a_refusal_is_given_back),
         cmocka_unit_test(test_a_server_that_is_not_there),
+        cmocka_unit_test(test_an_answer_in_pieces),
+        cmocka_unit_test(test_a_plain_request_is_bare),
+        cmocka_unit_test(test_an_answer_that_breaks_off),
+        cmocka_unit_test(test_a_client_that_leaves_a_silent_answer),
+        cmocka_unit_test(test_a_slow_reader),
         cmocka_unit_test(test_a_client_that_goes_while_it_waits),
         cmocka_unit_test(test_a_server_that_goes_at_once),
         cmocka_unit_test(test_close_ends_both),
