@@ -1,10 +1,11 @@
-/* backend: what a pod can do for a stream: run a command, give its main process, take a connection to a port.
+/* backend: what a pod can do for a stream: run a command, give its main process, take a connection to a port, show what it
+ * wrote.
  *
  * Owns:     the backend owns processes and dials; this room owns the connections and what travels on them.
  * Used by:  podstream; implemented by local_exec (tests) and by the node.
  * Threads:  the loop's.
  * Events:   never inside a verb. Of a process: output, drains, then on_exit exactly once and last, unless `leave` was
- *           called: then nothing more comes.
+ *           called: then nothing more comes. Of a log: output, then on_end, in the same way.
  */
 #ifndef SILICA_PODSTREAM_BACKEND_H
 #define SILICA_PODSTREAM_BACKEND_H
@@ -13,6 +14,7 @@
 
 struct pod_process;
 struct pod_dial;
+struct pod_log;
 
 enum pod_output { POD_STDOUT, POD_STDERR };
 
@@ -25,6 +27,13 @@ struct pod_process_events {
      * e NULL: with this code, 128 + N when signal N ended it. Else it could not be started (ERR_NOT_FOUND: no such
      * program, ERR_DENIED: it may not be run) or the pod is gone. */
     void (*on_exit)(void *ctx, int code, const struct err *e);
+};
+
+struct pod_log_events {
+    /* A piece as the client shall see it, borrowed for the call. */
+    void (*on_output)(void *ctx, struct span piece);
+    /* All of it was given, or as much as was wanted. e: what is missing could not be read. */
+    void (*on_end)(void *ctx, const struct err *e);
 };
 
 /* fd: connected, the callee's; or -1 and e. */
@@ -55,6 +64,12 @@ struct pod_backend_ops {
                              pod_dial_fn done, void *ctx);
     /* done is not called any more. */
     void (*dial_cancel)(struct pod_dial *d);
+    /* What r->container wrote, as r->log wishes (log_filter.h does most of it). -1, and no event: ERR_INVALID: there is
+     * none yet, or none any more. NULL, with the two below: no logs are kept here. */
+    int (*log)(struct pod_backend *b, const struct pod_request *r,
+               const struct pod_log_events *events, void *ctx, struct pod_log **ret, struct err *e);
+    void (*log_pause)(struct pod_log *l, bool is_paused);
+    void (*log_leave)(struct pod_log *l);
 };
 
 #endif

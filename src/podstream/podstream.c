@@ -236,6 +236,26 @@ static int serve_spdy(struct podstream *ps, struct http_exchange *x, struct pod_
     return 0;
 }
 
+/* Takes the request. */
+static void serve_log(struct podstream *ps, struct http_exchange *x, struct pod_request *req)
+{
+    const struct session_start start = { .ps = ps, .req = req };
+    struct err e;
+
+    if (ps->count >= POD_SESSIONS_MAX)
+        (void)err_set(&e, ERR_BUSY, "too many streams at once");
+    else if (!ps->backend->ops->log)
+        (void)err_set(&e, ERR_UNSUPPORTED, "no logs are kept here");
+    else if (ps->backend->ops->admit(ps->backend, req, &e) == 0) {
+        ps->count++;
+        if (log_session_open(&start, x, &e) < 0)
+            refuse_err(x, &e);
+        return;
+    }
+    refuse_err(x, &e);
+    pod_request_free(req);
+}
+
 /* -1: refused. The request is the session's on success. */
 static int serve_request(struct podstream *ps, struct http_exchange *x, struct pod_request *req)
 {
@@ -269,11 +289,14 @@ bool podstream_serve(struct podstream *ps, struct http_exchange *x)
 
     if (!pod_request_is(http_path(x)))
         return false;
-    if (!http_method_is(x, "GET") && !http_method_is(x, "POST")) {
+    if (!http_method_is(x, "GET") &&
+        (!http_method_is(x, "POST") || span_ends(http_path(x), "/log"))) {
         http_answer_field(x, "allow", SPAN("GET, POST"));
-        refuse(x, 405, "MethodNotAllowed", "streams are opened by GET or POST");
+        refuse(x, 405, "MethodNotAllowed", "streams are opened by GET or POST, logs by GET");
     } else if (pod_request_parse(http_path(x), http_query(x), &req, &e) < 0) {
         refuse_err(x, &e);
+    } else if (req->verb == POD_LOG) {
+        serve_log(ps, x, req);
     } else if (serve_request(ps, x, req) < 0) {
         pod_request_free(req);
     }

@@ -1,4 +1,4 @@
-/* podstream: the pod side of Kubernetes' streams: exec, attach and port-forward, over WebSocket and SPDY/3.1.
+/* podstream: the pod side of Kubernetes' streams: exec, attach and port-forward, over WebSocket and SPDY/3.1, and logs.
  *
  *     ps = podstream_new(loop, backend);
  *     ... in on_request of an http_server with a head_max_bytes of 1 MiB and more:

@@ -8,7 +8,7 @@
 #define NAME_MAX_BYTES 253 /* of a namespace, pod or container */
 
 static const char *const verbs[] = {
-    [POD_EXEC] = "exec", [POD_ATTACH] = "attach", [POD_FORWARD] = "portforward"
+    [POD_EXEC] = "exec", [POD_ATTACH] = "attach", [POD_FORWARD] = "portforward", [POD_LOG] = "log"
 };
 
 /* Cuts the path into its names; false when it is another path. */
@@ -105,8 +105,8 @@ static int add_ports(struct pod_request *r, struct span list, struct err *e)
 
 /* Places in the text until it has stopped moving. */
 struct places {
-    size_t ns, pod, container;
-    bool has_container;
+    size_t ns, pod, container, uid, since;
+    bool has_container, has_uid, has_since;
     size_t *words;
     size_t cap;
 };
@@ -120,6 +120,65 @@ static int add_word(struct pod_request *r, struct places *at, struct span value,
         at->words = own_resize(at->words, at->cap, sizeof *at->words);
     }
     return add_value(r, value, &at->words[r->argc++], e);
+}
+
+static int add_number(struct span value, const char *what, uint64_t *ret, struct err *e)
+{
+    if (str_u64(value, INT64_MAX, ret))
+        return 0;
+    return err_set(e, ERR_INVALID, "%s is not a number: '%.*s'", what,
+                   SPAN_ARG(span_slice(value, 0, 64)));
+}
+
+/* "2026-11-16T09:30:00.5Z": compared as a text, so it has this form to the letter. */
+static bool is_time(struct span s)
+{
+    static const char form[] = "0000-00-00T00:00:00";
+    size_t n = sizeof form - 1;
+
+    if (s.n <= n || s.n > n + 11 || s.p[s.n - 1] != 'Z' || (s.n > n + 1 && s.p[n] != '.'))
+        return false;
+    for (size_t i = 0; i + 1 < s.n; i++) {
+        bool is_digit = s.p[i] >= '0' && s.p[i] <= '9';
+
+        if (i != n && (i < n && form[i] != '0' ? s.p[i] != (uint8_t)form[i] : !is_digit))
+            return false;
+    }
+    return s.n != n + 2;
+}
+
+static int add_since(struct pod_request *r, struct places *at, struct span value, struct err *e)
+{
+    if (add_value(r, value, &at->since, e) < 0)
+        return -1;
+    at->has_since = true;
+    if (is_time(span_cstr((const char *)r->text.p + at->since)))
+        return 0;
+    return err_set(e, ERR_INVALID, "not a time: '%.*s'", SPAN_ARG(span_slice(value, 0, 64)));
+}
+
+static int add_log_wish(struct pod_request *r, struct places *at, struct span name,
+                        struct span value, struct err *e)
+{
+    struct pod_log_wish *log = &r->log;
+
+    if (span_is(name, "follow"))
+        log->is_followed = is_yes(value);
+    else if (span_is(name, "previous"))
+        log->is_previous = is_yes(value);
+    else if (span_is(name, "timestamps"))
+        log->has_times = is_yes(value);
+    else if (span_is(name, "tailLines"))
+        return add_number(value, "tailLines", &log->tail, e);
+    else if (span_is(name, "limitBytes"))
+        return add_number(value, "limitBytes", &log->limit, e);
+    else if (span_is(name, "since"))
+        return add_since(r, at, value, e);
+    else if (span_is(name, "stream") && span_is(value, "Stdout"))
+        log->streams = POD_STREAMS_STDOUT;
+    else if (span_is(name, "stream") && span_is(value, "Stderr"))
+        log->streams = POD_STREAMS_STDERR;
+    return 0;
 }
 
 static int add_parameter(struct pod_request *r, struct places *at, struct span name,
@@ -140,6 +199,11 @@ static int add_parameter(struct pod_request *r, struct places *at, struct span n
     else if (span_is(name, "container") && value.n) {
         at->has_container = true;
         return add_name(r, value, "container", &at->container, e);
+    } else if (span_is(name, "uid") && value.n) {
+        at->has_uid = true;
+        return add_name(r, value, "uid", &at->uid, e);
+    } else if (r->verb == POD_LOG) {
+        return add_log_wish(r, at, name, value, e);
     }
     return 0;
 }
@@ -162,7 +226,7 @@ static int parse(struct pod_request *r, struct places *at, struct span path, str
     }
     if (r->has_tty)
         r->has_stderr = false; /* a terminal has one output */
-    if (r->verb == POD_FORWARD)
+    if (r->verb == POD_FORWARD || r->verb == POD_LOG)
         return 0;
     if (!r->has_stdin && !r->has_stdout && !r->has_stderr)
         return err_set(e, ERR_INVALID, "you must specify at least 1 of stdin, stdout, stderr");
@@ -178,6 +242,7 @@ int pod_request_parse(struct span path, struct span query, struct pod_request **
     int got;
 
     r->text.max = POD_COMMAND_MAX_BYTES + 4096;
+    r->log.tail = r->log.limit = UINT64_MAX;
     got = parse(r, &at, path, query, e);
     if (got == 0) {
         const char *text = (const char *)r->text.p;
@@ -185,6 +250,8 @@ int pod_request_parse(struct span path, struct span query, struct pod_request **
         r->ns = text + at.ns;
         r->pod = text + at.pod;
         r->container = at.has_container ? text + at.container : "";
+        r->uid = at.has_uid ? text + at.uid : "";
+        r->log.since = at.has_since ? text + at.since : "";
         r->argv = own_array(r->argc + 1, sizeof *r->argv);
         for (size_t i = 0; i < r->argc; i++)
             r->argv[i] = (char *)r->text.p + at.words[i];

@@ -9,22 +9,35 @@
 #include "base/buf.h"
 #include "podstream/limits.h"
 
-enum pod_verb { POD_EXEC, POD_ATTACH, POD_FORWARD };
+enum pod_verb { POD_EXEC, POD_ATTACH, POD_FORWARD, POD_LOG };
+enum pod_streams { POD_STREAMS_ALL, POD_STREAMS_STDOUT, POD_STREAMS_STDERR };
+
+/* What of a log is wanted, and how. */
+struct pod_log_wish {
+    bool is_followed, is_previous, has_times;
+    enum pod_streams streams;
+    uint64_t tail;  /* lines; UINT64_MAX: all */
+    uint64_t limit; /* bytes; UINT64_MAX: all */
+    const char
+        *since; /* a time in UTC as logs have it, "2026-11-16T09:30:00.5Z"; "": from the start */
+};
 
 struct pod_request {
     enum pod_verb verb;
     const char *ns, *pod;
-    const char *container; /* "" when none is named */
-    char **argv;           /* POD_EXEC: NULL-terminated, at least the program */
+    const char *container; /* "" when none is named; the last one that is named */
+    const char *uid; /* of the Pod that was meant: another one may have its name by now; "": any */
+    char **argv;     /* POD_EXEC: NULL-terminated, at least the program */
     size_t argc;
     bool has_stdin, has_stdout, has_stderr;
     bool has_tty; /* then there is no stderr */
     uint16_t ports[POD_PORTS_MAX];
     size_t port_count;
-    struct buf text; /* the block */
+    struct pod_log_wish log; /* POD_LOG */
+    struct buf text;         /* the block */
 };
 
-/* Is this one of ours: /api/v1/namespaces/NS/pods/POD/{exec,attach,portforward}? */
+/* Is this one of ours: /api/v1/namespaces/NS/pods/POD/{exec,attach,portforward,log}? */
 bool pod_request_is(struct span path);
 /* Of such a path and its query. -1: ERR_INVALID, ERR_LIMIT. */
 int pod_request_parse(struct span path, struct span query, struct pod_request **ret, struct err *e);

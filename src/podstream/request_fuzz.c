@@ -22,7 +22,9 @@ static void try_request(struct span target)
     }
     assert(r->ns[0] && r->pod[0] && !strchr(r->ns, '/') && !strchr(r->pod, '/'));
     assert(r->verb != POD_EXEC || r->argc > 0);
-    assert(r->verb == POD_FORWARD || r->has_stdin || r->has_stdout || r->has_stderr);
+    assert(!strchr(r->container, '/') && !strchr(r->uid, '/'));
+    assert(r->verb == POD_FORWARD || r->verb == POD_LOG || r->has_stdin || r->has_stdout ||
+           r->has_stderr);
     assert(!r->has_tty || !r->has_stderr);
     for (size_t i = 0; i < r->argc; i++)
         bytes += strlen(r->argv[i]);

@@ -23,7 +23,8 @@ static void test_paths(void **state)
         { POD "/", false },
         { POD "/exec/", false },
         { POD "/exec/x", false },
-        { POD "/log", false },
+        { POD "/log", true },
+        { POD "/logs", false },
         { "/api/v1/namespaces/a/services/b/exec", false },
         { "/api/v1/pods/b/exec", false },
         { "/apis/v1/namespaces/a/pods/b/exec", false },
@@ -51,6 +52,19 @@ static void describe(const struct pod_request *r, struct buf *out)
     for (size_t i = 0; i < r->port_count; i++)
         assert_int_equal(buf_addf(out, &e, " :%u", r->ports[i]), 0);
     assert_null(r->argv[r->argc]);
+    if (*r->uid)
+        assert_int_equal(buf_addf(out, &e, " uid=%s", r->uid), 0);
+    if (r->verb != POD_LOG)
+        return;
+    assert_int_equal(buf_addf(out, &e, " streams=%d%s%s%s since=%s", r->log.streams,
+                              r->log.is_followed ? " follow" : "",
+                              r->log.is_previous ? " previous" : "",
+                              r->log.has_times ? " times" : "", r->log.since),
+                     0);
+    if (r->log.tail != UINT64_MAX || r->log.limit != UINT64_MAX)
+        assert_int_equal(
+            buf_addf(out, &e, " tail=%jd limit=%jd", (intmax_t)r->log.tail, (intmax_t)r->log.limit),
+            0);
 }
 
 static void test_queries(void **state)
@@ -79,6 +93,23 @@ static void test_queries(void **state)
         { POD "/portforward", "ports=0", "not a port: '0'" },
         { POD "/portforward", "ports=65536", "not a port: '65536'" },
         { POD "/portforward", "ports=80,x", "not a port: 'x'" },
+        { POD "/exec", "container=a&uid=x&command=a&stdin=1&container=b&uid=0a-1",
+          "0 ns-1/pod.a/b in [a] uid=0a-1" }, /* what whoever passed it on has added counts */
+        { POD "/exec", "command=a&stdin=1&uid=a/b", "not the name of a uid: 'a/b'" },
+        { POD "/log", "", "3 ns-1/pod.a/ streams=0 since=" },
+        { POD "/log",
+          "container=c&follow=true&previous&timestamps=1&tailLines=5&limitBytes=10&uid=u",
+          "3 ns-1/pod.a/c uid=u streams=0 follow previous times since= tail=5 limit=10" },
+        { POD "/log", "since=2026-11-16T09:30:00.123456789Z&stream=Stderr&tailLines=0",
+          "3 ns-1/pod.a/ streams=2 since=2026-11-16T09:30:00.123456789Z tail=0 limit=-1" },
+        { POD "/log", "since=2026-11-16T09%3A30%3A00Z&stream=All&follow=false",
+          "3 ns-1/pod.a/ streams=0 since=2026-11-16T09:30:00Z" },
+        { POD "/log", "tailLines=-1", "tailLines is not a number: '-1'" },
+        { POD "/log", "limitBytes=", "limitBytes is not a number: ''" },
+        { POD "/log", "since=yesterday", "not a time: 'yesterday'" },
+        { POD "/log", "since=2026-11-16T09:30:00.Z", "not a time: '2026-11-16T09:30:00.Z'" },
+        { POD "/log", "since=2026-11-16T09:30:00.5", "not a time: '2026-11-16T09:30:00.5'" },
+        { POD "/log", "since=2026-11-16 09:30:00Z", "not a time: '2026-11-16 09:30:00Z'" },
         { "/api/v1/namespaces/../pods/b/exec", "", "not the name of a namespace: '..'" },
         { "/api/v1/namespaces/a/pods/B/exec", "", "not the name of a pod: 'B'" },
         { "/api/v1/namespaces/a/pods/b%2fc/exec", "", "not the name of a pod: 'b%2fc'" },

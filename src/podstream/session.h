@@ -1,11 +1,11 @@
 /* session: what every stream session of a podstream begins with: its place in the list of the living, and its end.
  *
- * Owns:     its place. Embedded, as the first member, by remote_ws, remote_spdy, forward_ws, forward_spdy.
+ * Owns:     its place. Embedded, as the first member, by remote_ws, remote_spdy, forward_ws, forward_spdy, log_session.
  */
 #ifndef SILICA_PODSTREAM_SESSION_H
 #define SILICA_PODSTREAM_SESSION_H
 
-#include "net/conn.h"
+#include "http/serve.h"
 #include "podstream/backend.h"
 
 struct podstream;
@@ -54,5 +54,7 @@ void remote_ws_open(const struct session_start *start, struct conn *conn, struct
 void remote_spdy_open(const struct session_start *start, struct conn *conn, struct span rest);
 void forward_ws_open(const struct session_start *start, struct conn *conn, struct span rest);
 void forward_spdy_open(const struct session_start *start, struct conn *conn, struct span rest);
+/* Takes the request, and x on success. -1: the backend has no such log; x is to be refused. */
+int log_session_open(const struct session_start *start, struct http_exchange *x, struct err *e);
 
 #endif

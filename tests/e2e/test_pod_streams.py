@@ -312,7 +312,10 @@ WEBSOCKET = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version:
 @pytest.mark.parametrize("method,path,fields,status,message", [
     ("GET", "exec?command=a&stdout=1", "", 400, "Upgrade request required"),
     ("POST", "exec?command=a&stdout=1", "", 400, "Upgrade request required"),
-    ("PUT", "exec?command=a&stdout=1", WEBSOCKET, 405, "streams are opened by GET or POST"),
+    ("PUT", "exec?command=a&stdout=1", WEBSOCKET, 405, "streams are opened by GET or POST, logs by GET"),
+    ("POST", "log", "", 405, "streams are opened by GET or POST, logs by GET"),
+    ("GET", "log", "", 501, "no logs are kept here"),
+    ("GET", "log?tailLines=x", "", 400, "tailLines is not a number: 'x'"),
     ("GET", "exec?command=a", WEBSOCKET, 400, "you must specify at least 1 of stdin, stdout, stderr"),
     ("GET", "exec?stdout=1", WEBSOCKET, 400, "you must specify at least one command for the container"),
     ("GET", "exec?command=a&stdout=1&container=other", WEBSOCKET, 400, "container other is not valid for pod local"),
@@ -332,7 +335,7 @@ def test_refusals(streams, method, path, fields, status, message):
     assert head.startswith(f"HTTP/1.1 {status} ".encode()), head
     told = json.loads(body)
     assert told["kind"] == "Status" and told["status"] == "Failure" and told["code"] == status and told["message"] == message
-    assert told["reason"] == {400: "BadRequest", 403: "Forbidden", 405: "MethodNotAllowed", 426: "BadRequest"}[status]
+    assert told["reason"] == {400: "BadRequest", 403: "Forbidden", 405: "MethodNotAllowed", 426: "BadRequest", 501: "MethodNotAllowed"}[status]
 
 
 def test_a_pod_that_is_not_there(streams):
