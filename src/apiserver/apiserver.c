@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "http/client.h"
 #include "net/listen.h"
 #include "net/tls.h"
 
@@ -25,7 +26,6 @@
 #define RENEWAL_MS     (6ull * 3600 * 1000)
 #define TOKENS_MAX     4096
 #define TOKEN_FILE_MAX (1 << 20)
-#define HEAD_MAX_BYTES (1 << 20) /* exec has its whole command in the request line */
 
 /* ---- certificates ---- */
 
@@ -278,9 +278,12 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
     struct http_server_config http = { .on_request = route_request,
                                        .error_body = error_body,
                                        .ctx = s,
-                                       .head_max_bytes = HEAD_MAX_BYTES,
+                                       .head_max_bytes = API_HEAD_MAX_BYTES,
                                        .idle_timeout_ms = API_IDLE_TIMEOUT_MS,
                                        .max_connections = config->max_connections };
+    const struct http_client_config streams = { .request_max_bytes =
+                                                    API_HEAD_MAX_BYTES + STREAM_TARGET_EXTRA_BYTES,
+                                                .idle_ms = STREAM_IDLE_MS };
     struct store_config store = { .dir = s->data };
 
     if (make_data(s->data, e) < 0 || store_open(s->loop, &store, &s->store, e) < 0 ||
@@ -288,6 +291,8 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
         return -1;
     if (config->token_file && read_tokens(s, config->token_file, e) < 0)
         return -1;
+    s->streams = http_client_new(s->loop, &streams);
+    s->pods = config->pods;
     s->http = http_server_new(s->loop, &http);
     if (listen_at(s, config, e) < 0)
         return -1;
@@ -325,8 +330,15 @@ void apiserver_close(struct apiserver *s)
     ev_timer_stop(s->loop, &s->renewal);
     if (s->listener)
         net_listener_close(s->listener);
+    stream_close_all(s);
     if (s->http)
         http_server_free(s->http);
+    while (s->stream_count)
+        ev_loop_turn(s->loop);
+    if (s->streams)
+        http_client_free(s->streams);
+    conn_close_orphans(s->loop);
+    ev_loop_turn(s->loop);
     collect_close(s->collect);
     snapshots_done(&s->snapshots);
     metrics_free(s->metrics);

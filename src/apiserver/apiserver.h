@@ -14,6 +14,9 @@
 
 #define APISERVER_SANS_MAX 64
 
+struct http_client;
+struct pods;
+
 /* A line of the token file. */
 struct static_token {
     char *token, *user, *uid, *groups;
@@ -26,6 +29,7 @@ struct apiserver_config {
     const char *const *sans; /* more names of the server's certificate; NULL-terminated, or NULL */
     const char *token_file;  /* "token,user,uid[,groups]" lines; or NULL */
     uint32_t max_connections;
+    struct pods *pods; /* who runs Pods; outlives the server. NULL: nobody does */
 };
 
 struct call;
@@ -59,6 +63,9 @@ struct apiserver {
     struct snapshots snapshots;
     struct metrics *metrics;
     struct call *calls; /* under way */
+    struct pods *pods;
+    struct http_client *streams; /* to pod sides */
+    size_t stream_count;         /* calls that were passed on to them */
 };
 
 int apiserver_open(struct ev_loop *loop, const struct apiserver_config *config,

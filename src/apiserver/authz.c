@@ -256,9 +256,6 @@ int authz_call(struct call *c)
             return 0;
     } else if (!*a.group && strcmp(a.resource, "namespaces") == 0 && *a.name) {
         a.namespace = a.name; /* roles in a namespace speak of itself too */
-    } else if (strcmp(a.subresource, "exec") == 0 || strcmp(a.subresource, "attach") == 0 ||
-               strcmp(a.subresource, "portforward") == 0) {
-        a.verb = "create"; /* by GET too: a WebSocket opens with one */
     }
     return authz_question(c, &a);
 }

@@ -2,7 +2,7 @@
  *
  * Owns:     itself, from route_request until its answer has ended or the peer is gone; the body's tree; a snapshot or a
  *           watch while it reads.
- * Used by:  route.c makes it; read.c, watch.c, write.c, discovery.c and review.c answer it.
+ * Used by:  route.c makes it; read.c, watch.c, write.c, stream.c, discovery.c and review.c answer it.
  */
 #ifndef SILICA_APISERVER_CALL_H
 #define SILICA_APISERVER_CALL_H
@@ -47,6 +47,7 @@ struct call {
     /* a list or a watch under way */
     void *stream;
     void (*stream_free)(struct call *c);
+    struct http_relay *relay; /* it was passed on: x is the relay's, and its end is the call's */
     uint64_t began_us;
     struct buf manager;
     struct buf query; /* of the last call_query */
@@ -96,6 +97,10 @@ void write_delete(struct call *c);
 void write_delete_collection(struct call *c);
 /* Subresources other than status, which is the object itself. */
 void sub_answer(struct call *c);
+/* exec, attach, portforward, log: passed on to the pod side. */
+void stream_answer(struct call *c);
+/* Ends all that were passed on; each call goes in a later turn. */
+void stream_close_all(struct apiserver *s);
 /* True when the path was one of discovery's, and is answered. */
 bool discovery_answer(struct call *c, struct span path);
 /* Reviews: created, answered, never kept. */

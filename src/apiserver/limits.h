@@ -24,6 +24,13 @@
 #define STORE_ROOM_RETRY_MS     2000 /* how often a full disk is looked at again */
 #define STORE_PUMP_EVENTS_MAX   512  /* deliveries to watchers in one turn of the loop */
 
+#define API_HEAD_MAX_BYTES        (1 << 20) /* exec has its whole command in the request line */
+#define STREAM_TARGET_EXTRA_BYTES 4096 /* names that a request gets on its way to the pod side */
+#define STREAMS_MAX               4096 /* then 429: each is two connections, and a few things of the pod's */
+#define STREAM_HEAD_MS            30000 /* a pod side that died is started again within this */
+#define STREAM_IDLE_MS                                                                             \
+    1 /* sockets to a pod side cost nothing, and a kept one may be that of a process which died */
+
 #define LIST_SLICE_BYTES     (128 * 1024) /* of one turn: well below a millisecond */
 #define LIST_SLICE_OBJECTS   512          /* the same where few are selected */
 #define COLLECT_SLICE        128          /* objects looked at in one turn */

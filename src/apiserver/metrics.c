@@ -93,7 +93,8 @@ void metrics_count(struct metrics *m, enum request_verb verb, const struct kind 
         r->n++;
     else
         m->others++;
-    if (verb == VERB_WATCH) /* lasts as long as its reader likes */
+    if (verb == VERB_WATCH ||
+        (sub && kind_sub_is_stream(sub->sub))) /* as long as its reader likes */
         return;
     wanted.code = 0;
     r = find(m, &wanted);

@@ -219,7 +219,11 @@ static void answer_resource(struct call *c)
             call_refuse(c);
         return;
     }
-    if (op_can(&c->op, c->req.verb, &c->status) < 0 || read_form(c) < 0 || prepare(c) < 0)
+    if (op_can(&c->op, c->req.verb, &c->status) < 0)
+        call_refuse(c);
+    else if (c->op.sub && kind_sub_is_stream(c->op.sub->sub))
+        stream_answer(c);
+    else if (read_form(c) < 0 || prepare(c) < 0)
         call_refuse(c);
     else if (c->op.sub && c->op.sub->sub != KIND_SUB_STATUS)
         sub_answer(c);

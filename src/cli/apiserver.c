@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/pod_side.h"
 #include "ev/child.h"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <string.h>
 
 struct apiserver_options {
-    const char *data, *listen, *token_file, *log_level, *log_format;
+    const char *data, *listen, *token_file, *pod_backend, *log_level, *log_format;
     struct opt_list sans;
     uint64_t ready_fd, max_connections;
     bool is_help;
@@ -29,6 +30,7 @@ static const struct opt opts[] = {
     { "--tls-san", NULL, OPT_LIST, AT_FIELD(sans), NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" },
     { "--token-auth-file", NULL, OPT_STR, AT_FIELD(token_file), NULL, 0, 0, "FILE", "bearer tokens: lines of token,user,uid[,\"group,group\"]" },
     { "--max-connections", NULL, OPT_U64, AT_FIELD(max_connections), "15000", 1, 1000000, "N", "connections at once; beyond it new ones are closed" },
+    { "--pod-backend", NULL, OPT_STR, AT_FIELD(pod_backend), NULL, 0, 0, "NAME", "what Pods are, for exec, attach, port-forward and logs: local-exec makes this machine all of them, for tests (SILICA_TEST=1); default: nothing runs Pods" },
     { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when it serves" },
     { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error", "Logs" },
     { "--log-format", NULL, OPT_STR, AT_FIELD(log_format), "text", 0, 0, "FORMAT", "text or json" },
@@ -91,11 +93,11 @@ static void on_signal(void *ctx, int number)
     ev_loop_stop(ctx);
 }
 
-static int serve(const struct apiserver_options *o, const struct apiserver_config *config,
-                 struct err *e)
+static int serve(const struct apiserver_options *o, struct apiserver_config *config, struct err *e)
 {
     static const int signals[] = { SIGTERM, SIGINT, 0 };
     struct ev_children *children = NULL;
+    struct pod_side *side = NULL;
     struct apiserver *s = NULL;
     struct ev_loop *loop;
     int rc = -1;
@@ -106,12 +108,19 @@ static int serve(const struct apiserver_options *o, const struct apiserver_confi
         (void)fcntl((int)o->ready_fd, F_SETFD, FD_CLOEXEC);
     if (ev_loop_new(&loop, e) < 0)
         return -1;
-    if (ev_children_open(loop, signals, on_signal, loop, &children, e) == 0 &&
-        apiserver_open(loop, config, &s, e) == 0 && tell_ready(s, o, e) == 0) {
-        ev_loop_run(loop);
-        rc = 0;
+    if (ev_children_open(loop, signals, on_signal, loop, &children, e) == 0) {
+        if (o->pod_backend) {
+            side = pod_side_new(loop, children, o->log_level);
+            config->pods = pod_side_pods(side);
+        }
+        if (apiserver_open(loop, config, &s, e) == 0 &&
+            (!side || pod_side_start(side, o->data, e) == 0) && tell_ready(s, o, e) == 0) {
+            ev_loop_run(loop);
+            rc = 0;
+        }
     }
     apiserver_close(s);
+    pod_side_free(side);
     if (children)
         ev_children_close(children);
     ev_loop_free(loop);
@@ -134,7 +143,9 @@ int apiserver_command(int argc, char **argv)
         (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
     else if (!o.data)
         (void)err_set(&e, ERR_USAGE, "no data directory given: --data DIR");
-    else
+    else if (o.pod_backend && strcmp(o.pod_backend, "local-exec") != 0)
+        (void)err_set(&e, ERR_USAGE, "--pod-backend: '%s' is not local-exec", o.pod_backend);
+    else if (!o.pod_backend || pod_side_is_allowed(&e) == 0)
         rest = -1;
     if (rest >= 0 || set_up_log(&o, &e) < 0)
         return command_fail(&e, EXIT_USAGE);

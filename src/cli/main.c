@@ -22,6 +22,7 @@ static const struct command commands[] = {
     QUICK_COMMANDS,
     { "apiserver", "serve the Kubernetes API for sandboxes, alone", &apiserver_program,
       apiserver_command },
+    { "pod-backend", NULL, &pod_backend_program, pod_backend_command },
     { "help", "explain a command", NULL, help_command },
     { "version", "print the version", NULL, version_command },
 };

@@ -54,6 +54,13 @@ enum kind_sub {
     KIND_SUB_FINALIZE,
 };
 
+/* A conversation with the Pod itself, of any length. */
+static inline bool kind_sub_is_stream(enum kind_sub sub)
+{
+    return sub == KIND_SUB_LOG || sub == KIND_SUB_EXEC || sub == KIND_SUB_ATTACH ||
+           sub == KIND_SUB_PORTFORWARD;
+}
+
 struct kind_subresource {
     enum kind_sub sub;
     const char *name;    /* as in the path: "status" */

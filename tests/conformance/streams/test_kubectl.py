@@ -24,7 +24,7 @@ def kubectl(request, streams, tmp_path_factory):
 
     class Kubectl:
         name = request.param
-        argv = [program, "--server", streams.url]
+        argv = [program, *streams.kubectl_options]
 
         def start(self, *args, **kw):
             return subprocess.Popen([*self.argv, *map(str, args)], env=env, **kw)

@@ -10,9 +10,7 @@ from kubernetes.stream import portforward, stream
 @pytest.fixture
 def api(streams):
     """A client of its own: while stream() runs, it changes the one it was given."""
-    configuration = client.Configuration()
-    configuration.host = streams.url
-    return client.CoreV1Api(client.ApiClient(configuration))
+    return client.CoreV1Api(client.ApiClient(streams.configuration()))
 
 
 def run(api, *command, **kw):
