@@ -1,7 +1,7 @@
-// A small program on client-go: typed and dynamic clients, shared informers, leader election. It speaks to the API of
+// A small program on client-go: typed and dynamic clients, shared informers, leader election, streams. It speaks to the API of
 // a kubeconfig inside one namespace and prints what it saw, one fact a line, for a test to compare.
 //
-//	client-go -kubeconfig FILE -namespace NS typed|dynamic|informers|election
+//	client-go -kubeconfig FILE -namespace NS typed|dynamic|informers|election|streams
 package main
 
 import (
@@ -25,6 +25,11 @@ type env struct {
 	typed   *kubernetes.Clientset // speaks protobuf where the server does
 	dynamic *dynamic.DynamicClient
 }
+
+var (
+	pod  = flag.String("pod", "", "the pod of streams")
+	port = flag.Int("port", 0, "a port of it that answers HTTP")
+)
 
 func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
@@ -61,7 +66,8 @@ func main() {
 	must(err)
 	e.dynamic, err = dynamic.NewForConfig(plain)
 	must(err)
-	parts := map[string]func(*env){"typed": typed, "dynamic": dynamically, "informers": informers, "election": election}
+	parts := map[string]func(*env){"typed": typed, "dynamic": dynamically, "informers": informers, "election": election,
+		"streams": streams}
 	part, known := parts[flag.Arg(0)]
 	if !known {
 		must(fmt.Errorf("no part %q", flag.Arg(0)))
