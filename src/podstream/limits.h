@@ -22,8 +22,9 @@
 /* Input that came before its command runs, or its port answers; then the session, or the connection, ends. */
 #define POD_EARLY_MAX_BYTES  (512 * 1024)
 #define POD_EARLY_HIGH_BYTES (64 * 1024) /* from which nothing more is read */
-/* A byte that may begin a character waits this long for the rest, then goes alone: what it belongs to is not text. */
-#define POD_CHARACTER_WAIT_MS 20
+/* A byte that may begin a character waits this long for the rest, then goes alone: what it belongs to is not text. On a busy
+ * machine a program that fills its pipe in the middle of one is not asked for more at once: 20 ms were too few. */
+#define POD_CHARACTER_WAIT_MS 200
 /* A port that refuses is asked again for this long: clients of a server that has just been started come too early, and
  * kubectl gives the whole forward up at the first refusal. */
 #define POD_DIAL_PATIENCE_MS 1000

@@ -46,16 +46,25 @@ static void give(struct remote *r, enum pod_output which, struct span piece)
 }
 
 /* What waited for the rest of its character goes alone. */
-static void give_cuts(void *ctx)
+static void give_cuts(struct remote *r)
 {
-    struct remote *r = ctx;
-
     for (int which = POD_STDOUT; which <= POD_STDERR; which++) {
         struct cut cut = r->cuts[which];
 
         r->cuts[which].n = 0;
         give(r, (enum pod_output)which, span_of(cut.bytes, cut.n));
     }
+}
+
+/* While we hold the process up ourselves, the rest may stand in its pipe. */
+static void cuts_waited(void *ctx)
+{
+    struct remote *r = ctx;
+
+    if (r->is_paused)
+        ev_timer_start(r->session->loop, &r->cut_timer, POD_CHARACTER_WAIT_MS, cuts_waited, r);
+    else
+        give_cuts(r);
 }
 
 /* Pieces that end between characters, wherever the process's writes ended. Frames are cut here too, or the carrier's
@@ -84,7 +93,7 @@ static void give_characters(struct remote *r, enum pod_output which, struct span
         memcpy(cut->bytes, piece.p + piece.n, cut->n);
     give(r, which, piece);
     if (r->cuts[POD_STDOUT].n || r->cuts[POD_STDERR].n)
-        ev_timer_start(r->session->loop, &r->cut_timer, POD_CHARACTER_WAIT_MS, give_cuts, r);
+        ev_timer_start(r->session->loop, &r->cut_timer, POD_CHARACTER_WAIT_MS, cuts_waited, r);
     else
         ev_timer_stop(r->session->loop, &r->cut_timer);
 }
