@@ -1,19 +1,19 @@
 #include "controller/controller.h"
 
+#include "controller/pools.h"
 #include "controller/sandbox.h"
-#include "controller/shared.h"
+#include "controller/templates.h"
 #include "ev/loop.h"
 
-#define QUEUES_MAX 4
+#define RECONCILERS_MAX 4
 
 struct controller {
     struct controller_config config;
     struct shared shared;
-    struct sandboxes *sandboxes;
-    struct queue *queues[QUEUES_MAX];
-    size_t queue_count;
+    struct reconciler *reconcilers[RECONCILERS_MAX];
+    size_t count;
     struct ev_task task;
-    size_t closing; /* reconcilers that have not ended */
+    size_t closing; /* what has not ended yet */
     void (*closed)(void *ctx);
     void *ctx;
 };
@@ -22,9 +22,11 @@ static void on_synced(void *ctx)
 {
     struct controller *c = ctx;
 
-    c->sandboxes = sandboxes_start(&(struct sandboxes_config){ &c->shared, c->config.cluster_domain,
-                                                               c->config.sandbox_workers });
-    c->queues[c->queue_count++] = sandboxes_queue(c->sandboxes);
+    c->reconcilers[c->count++] = sandboxes_new(&c->shared, &c->config);
+    if (c->config.has_extensions) {
+        c->reconcilers[c->count++] = templates_new(&c->shared, &c->config);
+        c->reconcilers[c->count++] = pools_new(&c->shared, &c->config);
+    }
     if (c->config.started)
         c->config.started(c->config.ctx);
 }
@@ -43,6 +45,7 @@ int controller_open(struct kube_client *client, const struct controller_config *
     return 0;
 }
 
+/* The copies end after the last pass, which looks at them; what listens to them ends after that. */
 static void on_closed(void *ctx)
 {
     struct controller *c = ctx;
@@ -52,7 +55,8 @@ static void on_closed(void *ctx)
     if (--c->closing > 0)
         return;
     shared_close(&c->shared);
-    sandboxes_free(c->sandboxes);
+    for (size_t i = 0; i < c->count; i++)
+        reconciler_done(c->reconcilers[i]);
     free(c);
     closed(closed_ctx);
 }
@@ -61,14 +65,13 @@ void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx
 {
     c->closed = closed;
     c->ctx = ctx;
-    c->closing = 1 + (c->sandboxes ? 1 : 0);
-    if (c->sandboxes)
-        sandboxes_close(c->sandboxes, on_closed, c);
+    c->closing = c->count + 1;
+    for (size_t i = 0; i < c->count; i++)
+        reconciler_close(c->reconcilers[i], on_closed, c);
     ev_post(kube_client_loop(c->shared.client), &c->task, on_closed, c);
 }
 
-struct queue *const *controller_queues(struct controller *c, size_t *ret_count)
+struct queue *controller_queue(struct controller *c, size_t i)
 {
-    *ret_count = c->queue_count;
-    return c->queues;
+    return i < c->count ? c->reconcilers[i]->queue : NULL;
 }

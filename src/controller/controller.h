@@ -17,17 +17,28 @@ struct queue;
 
 struct controller_config {
     bool has_extensions;        /* templates, claims and pools too */
-    const char *cluster_domain; /* "cluster.local"; borrowed, as the client is */
-    unsigned sandbox_workers;
+    const char *cluster_domain; /* borrowed, as the client is */
+    unsigned sandbox_workers, template_workers, pool_workers, claim_workers;
+    size_t pool_batch;          /* members a pool makes or deletes in one pass */
+    uint64_t pool_grace_ms;     /* for a member to become ready */
+    uint64_t pool_recheck_ms;   /* of members that cannot be scheduled */
+    bool is_pool_evictable;     /* see pool.h */
     void (*started)(void *ctx); /* the copies are whole, work begins; or NULL */
     void *ctx;
 };
+/* As the public controller's flags, extensions on. */
+#define CONTROLLER_CONFIG_INIT                                                                     \
+    {                                                                                              \
+        .has_extensions = true, .cluster_domain = "cluster.local", .sandbox_workers = 100,         \
+        .template_workers = 1, .pool_workers = 1, .claim_workers = 50, .pool_batch = 300,          \
+        .pool_grace_ms = 5 * 60 * 1000, .pool_recheck_ms = 60 * 1000, .is_pool_evictable = true    \
+    }
 
 int controller_open(struct kube_client *client, const struct controller_config *config,
                     struct controller **ret, struct err *e);
 /* Ends what is under way first; `closed` comes in a later turn, then all is freed. */
 void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx);
-/* Queues for metrics; *ret_count of them, none before `started`. */
-struct queue *const *controller_queues(struct controller *c, size_t *ret_count);
+/* Queue i for metrics; NULL beyond the last, and before `started`. */
+struct queue *controller_queue(struct controller *c, size_t i);
 
 #endif

@@ -22,5 +22,7 @@
 #define POOL_GRACE_MARGIN_MS 2000
 /* A pool that waits for what it asked for looks again then, if no event comes. */
 #define POOL_HELD_MS 30000
+/* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. */
+#define POOL_STATUS_MS 100
 
 #endif

@@ -1,113 +1,43 @@
 #include "controller/sandbox.h"
 
 #include "controller/keys.h"
-#include "controller/names.h"
-#include "controller/sandbox_pass.h"
-#include "kube/queue.h"
 
 struct sandboxes {
-    struct sandboxes_config config;
-    struct queue *queue; /* NULL: it is closed */
+    struct reconciler base;
+    const struct controller_config *config;
 };
 
 static void work(void *ctx, struct queue_item *item)
 {
     struct sandboxes *r = ctx;
 
-    sandbox_pass_start(&r->config, item);
-}
-
-/* ---- what wakes it ---- */
-
-static void wake(struct sandboxes *r, const char *namespace, const char *name, bool is_initial)
-{
-    if (r->queue)
-        queue_add(r->queue, namespace, name, is_initial ? QUEUE_LOW : QUEUE_NORMAL);
-}
-
-static void look_at(struct sandboxes *r, const struct object *o, bool is_initial)
-{
-    wake(r, object_namespace(o), object_name(o), is_initial);
-}
-
-static void on_sandbox_add(void *ctx, struct object *o, bool is_initial)
-{
-    look_at(ctx, o, is_initial);
-}
-
-static void on_sandbox_update(void *ctx, struct object *old, struct object *now)
-{
-    (void)old;
-    look_at(ctx, now, false);
-}
-
-static void on_sandbox_delete(void *ctx, struct object *last)
-{
-    look_at(ctx, last, false);
+    sandbox_pass_start(r->base.shared, r->config, item);
 }
 
 /* What belongs to a sandbox wakes it; so does what only has its name, since that stands in its way. */
-static void wake_owner(struct sandboxes *r, const struct object *child, bool is_initial)
+static void on_child(struct reconciler *r, const struct change *c)
 {
-    const char *namespace = object_namespace(child);
-    struct object_owner owner;
+    const struct object *o = change_object(c);
 
-    if (owner_is(child, GROUP_SANDBOX, "Sandbox") && object_owner_controller(child, &owner))
-        wake(r, namespace, owner.name, is_initial);
-    else if (shared_get(r->config.shared, SHARED_SANDBOXES, namespace, object_name(child)))
-        wake(r, namespace, object_name(child), is_initial);
+    if (reconciler_wake_owner(r, c, GROUP_SANDBOX, "Sandbox"))
+        return;
+    if (shared_get(r->shared, SHARED_SANDBOXES, object_namespace(o), object_name(o)))
+        reconciler_wake(r, object_namespace(o), object_name(o), c->is_initial);
 }
 
-static void on_child_add(void *ctx, struct object *o, bool is_initial)
+static void sandboxes_free(struct reconciler *r)
 {
-    wake_owner(ctx, o, is_initial);
+    free(CONTAINER(r, struct sandboxes, base));
 }
 
-static void on_child_update(void *ctx, struct object *old, struct object *now)
+struct reconciler *sandboxes_new(struct shared *shared, const struct controller_config *config)
 {
-    (void)old;
-    wake_owner(ctx, now, false);
-}
-
-static void on_child_delete(void *ctx, struct object *last)
-{
-    wake_owner(ctx, last, false);
-}
-
-/* ---- life ---- */
-
-struct sandboxes *sandboxes_start(const struct sandboxes_config *config)
-{
-    static const struct informer_listener own = { .on_add = on_sandbox_add,
-                                                  .on_update = on_sandbox_update,
-                                                  .on_delete = on_sandbox_delete };
-    static const struct informer_listener child = { .on_add = on_child_add,
-                                                    .on_update = on_child_update,
-                                                    .on_delete = on_child_delete };
     struct sandboxes *r = NEW(struct sandboxes);
-    struct queue_spec spec = {
-        .name = "sandbox", .workers = config->workers, .work = work, .ctx = r
-    };
 
-    r->config = *config;
-    r->queue = queue_new(kube_client_loop(config->shared->client), &spec);
-    informer_listen(config->shared->of[SHARED_SANDBOXES], &own, r);
-    informer_listen(config->shared->of[SHARED_PODS], &child, r);
-    informer_listen(config->shared->of[SHARED_SERVICES], &child, r);
-    return r;
-}
-
-struct queue *sandboxes_queue(struct sandboxes *r)
-{
-    return r->queue;
-}
-
-void sandboxes_close(struct sandboxes *r, void (*closed)(void *ctx), void *ctx)
-{
-    queue_close(take_ptr(&r->queue), closed, ctx);
-}
-
-void sandboxes_free(struct sandboxes *r)
-{
-    free(r);
+    reconciler_init(&r->base, shared, "sandbox", config->sandbox_workers, work, sandboxes_free);
+    r->config = config;
+    reconciler_follow(&r->base, SHARED_SANDBOXES);
+    reconciler_watch(&r->base, SHARED_PODS, on_child);
+    reconciler_watch(&r->base, SHARED_SERVICES, on_child);
+    return &r->base;
 }

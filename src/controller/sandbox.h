@@ -2,30 +2,27 @@
  *
  *     an event -> the queue -> one pass: volume claims, Pod, Service, status; or the two passes of an expiry
  *
- * Owns:     its queue and the passes under way. Decisions are pod.h, service.h, volume.h and sandbox_status.h; here they
- *           are carried out, one call at a time. A pass that finds that something changed meanwhile starts over.
+ * Owns:     the passes under way. Decisions are pod.h, service.h, volume.h and sandbox_status.h; here they are carried out,
+ *           one call at a time. A pass that finds that something changed meanwhile starts over.
  * Used by:  controller.c. All copies in `shared` are synced before it starts.
  * Threads:  the loop's.
  */
 #ifndef SILICA_CONTROLLER_SANDBOX_H
 #define SILICA_CONTROLLER_SANDBOX_H
 
-#include "controller/shared.h"
+#include "controller/controller.h"
+#include "controller/reconciler.h"
 
-struct sandboxes;
-struct queue;
+/* What every reconciler gets; both borrowed. */
+struct reconciler *sandboxes_new(struct shared *shared, const struct controller_config *config);
 
-struct sandboxes_config {
-    struct shared *shared;      /* borrowed */
-    const char *cluster_domain; /* the same */
-    unsigned workers;
-};
-
-struct sandboxes *sandboxes_start(const struct sandboxes_config *config);
-struct queue *sandboxes_queue(struct sandboxes *r);
-/* No pass is started any more; `closed` comes when the last has ended. */
-void sandboxes_close(struct sandboxes *r, void (*closed)(void *ctx), void *ctx);
-/* Once the copies it listens to are closed. */
-void sandboxes_free(struct sandboxes *r);
+/* sandbox_pass.c: one look at one Sandbox, call by call; it ends the work on the item.
+ *
+ *     VOLUMES -> POD (-> LOOKUP -> POD) -> NOTE -> SERVICE -> STATUS
+ *     an expired one: MARK, and in the next pass END_POD -> END_SERVICE -> END_STATUS or END_SANDBOX
+ *
+ * An error in one part does not skip the others; it is told in the status, and the pass is tried again. */
+void sandbox_pass_start(struct shared *shared, const struct controller_config *config,
+                        struct queue_item *item);
 
 #endif

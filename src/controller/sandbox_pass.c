@@ -1,4 +1,4 @@
-#include "controller/sandbox_pass.h"
+#include "controller/sandbox.h"
 
 #include "base/log.h"
 #include "controller/condition.h"
@@ -33,7 +33,7 @@ enum state {
 
 struct sandbox_pass {
     struct pass pass;
-    const struct sandboxes_config *config;
+    const struct controller_config *config;
     enum state state;
     struct object *sandbox; /* ours */
     size_t volume;          /* the template that comes next */
@@ -526,10 +526,11 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
     advance(p);
 }
 
-void sandbox_pass_start(const struct sandboxes_config *config, struct queue_item *item)
+void sandbox_pass_start(struct shared *shared, const struct controller_config *config,
+                        struct queue_item *item)
 {
-    struct object *sandbox = shared_get(config->shared, SHARED_SANDBOXES,
-                                        queue_item_namespace(item), queue_item_name(item));
+    struct object *sandbox =
+        shared_get(shared, SHARED_SANDBOXES, queue_item_namespace(item), queue_item_name(item));
     struct sandbox_pass *p;
     struct expiry expiry;
 
@@ -538,7 +539,7 @@ void sandbox_pass_start(const struct sandboxes_config *config, struct queue_item
         return;
     }
     p = NEW(struct sandbox_pass);
-    pass_init(&p->pass, config->shared, SANDBOX_MANAGER, item);
+    pass_init(&p->pass, shared, SANDBOX_MANAGER, item);
     p->config = config;
     p->sandbox = object_ref(sandbox);
     expiry = expiry_of(object_at(sandbox, "spec.shutdownTime"), p->pass.now);

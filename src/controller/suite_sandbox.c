@@ -1,4 +1,4 @@
-#include "controller/suite.h"
+#include "controller/suite_impl.h"
 
 #include "controller/condition.h"
 #include "controller/testobject.h"
@@ -19,24 +19,6 @@
 #define RUNNING   "False NotSuspended"
 #define SUSPENDED "True PodTerminated Pod has been terminated. Sandbox is suspended"
 #define POD_PATCH "{'spec':{'operatingMode':'%s'}}"
-static const struct client_suite *suite;
-
-static int set_up(void **state)
-{
-    struct world *w = NEW(struct world);
-
-    world_open(w, suite);
-    *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    world_close(*state);
-    free(*state);
-    return 0;
-}
-
 static const struct kind *sandbox(void)
 {
     return known_kinds()->sandbox;
@@ -74,17 +56,6 @@ static const char *since(const struct object *o, const char *type)
 {
     return json_cstr(
         json_get(condition_find(object_at(o, "status.conditions"), type), "lastTransitionTime"));
-}
-
-/* "True Reason Message", or its beginning. */
-static bool has_prefix_condition(const struct object *o, const char *type, const char *text)
-{
-    const struct json *c = condition_find(object_at(o, "status.conditions"), type);
-    char have[512];
-
-    (void)snprintf(have, sizeof have, "%s %s %s", json_cstr(json_get(c, "status")),
-                   json_cstr(json_get(c, "reason")), json_cstr(json_get(c, "message")));
-    return c && strncmp(have, text, strlen(text)) == 0;
 }
 
 static bool is_another(struct world *w, const struct object *o, const void *first)
@@ -189,7 +160,7 @@ static void suspend_resume_cycle(void **state)
         (void)world_patch(w, sandbox(), "s", NULL, POD_PATCH, "Running");
         s = until(w, "Ready", READY);
         assert_true(strcmp(object_uid(world_get(w, pod(), "s")), object_uid(first)) != 0);
-        assert_true(has_prefix_condition(s, "Suspended", RUNNING));
+        assert_true(suite_has_condition(s, "Suspended", RUNNING));
     }
 }
 
@@ -205,7 +176,7 @@ static void suspension_with_terminating_pod(void **state)
     (void)world_patch(w, sandbox(), "s", NULL, POD_PATCH, "Suspended");
     s = until(w, "Suspended", "False PodTerminating Pod is terminating. Sandbox is suspending");
     assert_true(object_is_deleting(world_get(w, pod(), "s")));
-    assert_true(has_prefix_condition(s, "Ready", "False SandboxSuspended Sandbox is suspending"));
+    assert_true(suite_has_condition(s, "Ready", "False SandboxSuspended Sandbox is suspending"));
     (void)world_patch(w, pod(), "s", NULL, "{'metadata':{'finalizers':null}}");
     (void)until(w, "Suspended", SUSPENDED);
 }
@@ -286,8 +257,8 @@ static void shutdown_time_retain(void **state)
     world_until_gone(w, pod(), "s");
     world_until_gone(w, known_kinds()->service, "s");
     s = world_until(w, sandbox(), "s", "only conditions", has_only_conditions, NULL);
-    assert_true(has_prefix_condition(s, "Finished", "True PodFailed"));
-    assert_true(has_prefix_condition(s, "Suspended", "False NotSuspended"));
+    assert_true(suite_has_condition(s, "Finished", "True PodFailed"));
+    assert_true(suite_has_condition(s, "Suspended", "False NotSuspended"));
     assert_null(condition_find(object_at(s, "status.conditions"), "PodScheduled"));
     (void)world_patch(w, sandbox(), "s", NULL, "{'spec':{'shutdownTime':'%s'}}", in_seconds(3600));
     (void)until(w, "Ready", READY);
@@ -436,30 +407,27 @@ static void nothing_is_written_twice(void **state)
     assert_int_equal(object_version(world_get(w, pod(), "s")), object_version(p));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int controller_suite_run(const struct client_suite *s)
+int suite_sandbox_run(void)
 {
     static const struct CMUnitTest tests[] = {
-        TEST(simple_sandbox),
-        TEST(service_and_volume_claims),
-        TEST(adopts_an_existing_pod),
-        TEST(suspend_resume_cycle),
-        TEST(suspension_with_terminating_pod),
-        TEST(pod_deletion_keeps_suspended_false),
-        TEST(suspension_blocked_by_unowned_pod),
-        TEST(recovers_when_a_name_is_free_again),
-        TEST(shutdown_time_retain),
-        TEST(shutdown_time_delete),
-        TEST(expiry_leaves_what_is_not_its_own),
-        TEST(surfaces_multiple_owned_pods),
-        TEST(an_invalid_pod_is_final_until_it_changes),
-        TEST(labels_follow_the_template),
-        TEST(parallel_sandboxes),
-        TEST(a_restart_loses_nothing),
-        TEST(nothing_is_written_twice),
+        SUITE_TEST(simple_sandbox),
+        SUITE_TEST(service_and_volume_claims),
+        SUITE_TEST(adopts_an_existing_pod),
+        SUITE_TEST(suspend_resume_cycle),
+        SUITE_TEST(suspension_with_terminating_pod),
+        SUITE_TEST(pod_deletion_keeps_suspended_false),
+        SUITE_TEST(suspension_blocked_by_unowned_pod),
+        SUITE_TEST(recovers_when_a_name_is_free_again),
+        SUITE_TEST(shutdown_time_retain),
+        SUITE_TEST(shutdown_time_delete),
+        SUITE_TEST(expiry_leaves_what_is_not_its_own),
+        SUITE_TEST(surfaces_multiple_owned_pods),
+        SUITE_TEST(an_invalid_pod_is_final_until_it_changes),
+        SUITE_TEST(labels_follow_the_template),
+        SUITE_TEST(parallel_sandboxes),
+        SUITE_TEST(a_restart_loses_nothing),
+        SUITE_TEST(nothing_is_written_twice),
     };
 
-    suite = s;
-    return cmocka_run_group_tests_name("controller/suite", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("controller/sandboxes", tests, NULL, NULL);
 }

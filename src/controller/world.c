@@ -1,7 +1,7 @@
 #include "controller/world.h"
 
 #include "base/time.h"
-#include "controller/condition.h"
+#include "controller/suite_impl.h"
 #include "controller/testobject.h"
 #include "ev/timer.h"
 #include "kube/informer.h"
@@ -189,16 +189,9 @@ struct wanted {
 static bool has_condition(struct world *w, const struct object *o, const void *arg)
 {
     const struct wanted *wanted = arg;
-    const struct json *c =
-        o ? condition_find(object_at(o, "status.conditions"), wanted->type) : NULL;
-    char text[1024];
 
     (void)w;
-    if (!c)
-        return false;
-    (void)snprintf(text, sizeof text, "%s %s %s", json_cstr(json_get(c, "status")),
-                   json_cstr(json_get(c, "reason")), json_cstr(json_get(c, "message")));
-    return strncmp(text, wanted->text, strlen(wanted->text)) == 0;
+    return o && suite_has_condition(o, wanted->type, wanted->text);
 }
 
 struct object *world_until_condition(struct world *w, const struct kind *kind, const char *name,
@@ -314,13 +307,11 @@ static void on_started(void *ctx)
 
 void world_start(struct world *w)
 {
-    struct controller_config config = { .has_extensions = true,
-                                        .cluster_domain = "cluster.local",
-                                        .sandbox_workers = 100,
-                                        .started = on_started,
-                                        .ctx = w };
+    struct controller_config config = CONTROLLER_CONFIG_INIT;
     struct err e;
 
+    config.started = on_started;
+    config.ctx = w;
     w->is_done = false;
     if (controller_open(w->client, &config, &w->controller, &e) < 0)
         fail_msg("%s", e.msg);

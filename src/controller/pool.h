@@ -1,0 +1,64 @@
+/* pool: what a SandboxWarmPool needs: members to make, to take over, to throw away, and what it says of itself.
+ *
+ *     the pool, its template, the sandboxes that carry its label -> a plan
+ *
+ * Owns:     a plan owns its list of steps; bodies live in the edit. Does no I/O; the clocks are the caller's.
+ * Rule:     never more sandboxes than wished for: those that are on their way out count until they are gone.
+ * Used by:  the reconciler of pools (pools.c).
+ */
+#ifndef SILICA_CONTROLLER_POOL_H
+#define SILICA_CONTROLLER_POOL_H
+
+#include "controller/expect.h"
+#include "controller/step.h"
+
+#include <time.h>
+
+struct pool_config {
+    size_t max_batch;    /* creations and deletions in one pass */
+    uint64_t grace_ms;   /* for a member to become ready */
+    uint64_t recheck_ms; /* of members that cannot be scheduled */
+    bool is_evictable;   /* Pods of members may be evicted, unless the template says otherwise */
+};
+
+/* The Pod of a member, for those that do not become ready. */
+typedef const struct object *(*pool_pod_fn)(void *ctx, const struct object *member);
+
+struct pool_view {
+    const struct object *pool;
+    const struct object *template; /* NULL: there is none */
+    struct object *const *members; /* the sandboxes with its label, whoever owns them */
+    size_t member_count;
+    const struct expect *expect;
+    uint64_t now_ms;     /* of the expectations' clock */
+    struct timespec now; /* of the objects' */
+    pool_pod_fn pod_of;
+    void *ctx;
+};
+
+struct pool_plan {
+    struct step *steps; /* patches of members, then deletions, in this order */
+    size_t count, cap;
+    size_t creates;         /* members to be made */
+    bool is_held;           /* creations or deletions wait for what was asked for before */
+    size_t stuck;           /* members that cannot be scheduled */
+    uint64_t look_again_ms; /* 0: nothing changes by itself */
+    struct json_node *status;
+};
+
+void pool_decide(const struct pool_view *v, const struct pool_config *config, struct json_edit *ed,
+                 struct pool_plan *ret);
+void pool_plan_done(struct pool_plan *plan);
+
+/* One member more. */
+struct step pool_member(const struct object *pool, const struct object *template,
+                        const struct pool_config *config, struct json_edit *ed);
+/* The write of the status; STEP_NONE when it says nothing new. */
+struct step pool_status_step(const struct object *pool, struct json_node *status,
+                             struct json_edit *ed);
+/* updateStrategy is Recreate. */
+bool pool_recreates(const struct object *pool);
+/* spec.replicas, 1 when it is not said. */
+size_t pool_wish(const struct object *pool);
+
+#endif

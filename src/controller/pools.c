@@ -1,0 +1,466 @@
+#include "controller/pools.h"
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "controller/batch.h"
+#include "controller/condition.h"
+#include "controller/event.h"
+#include "controller/keys.h"
+#include "controller/limits.h"
+#include "controller/names.h"
+#include "controller/pass.h"
+#include "controller/pod.h"
+#include "controller/pool.h"
+#include "kube/backoff.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MANAGER "sandboxwarmpool-controller"
+#define SLOTS   256
+
+/* What is remembered of a pool between passes. */
+struct memory {
+    struct memory *next; /* of its slot */
+    char *namespace, *name;
+    struct expect expect;
+    bool is_stuck;         /* people were told that it does not get on */
+    uint64_t status_at_ms; /* when its status was written last; 0: never */
+};
+
+struct pools {
+    struct reconciler base;
+    const struct controller_config *config;
+    struct memory *slots[SLOTS];
+};
+
+enum state { AT_MEMBERS, AT_CREATES, AT_STATUS, AT_OVER };
+
+struct pool_pass {
+    struct pass pass;
+    struct pools *r;
+    struct memory *memory;
+    enum state state;
+    struct object *pool, *template; /* ours; the template may be NULL */
+    struct object **members;        /* ours, like the list */
+    size_t member_count;
+    struct pool_config config;
+    struct pool_plan plan;
+    struct step create; /* the same for all that are made */
+    struct batch batch;
+};
+
+/* ---- memory ---- */
+
+static struct memory **memory_slot(struct pools *r, const char *namespace, const char *name)
+{
+    uint64_t h = hash_add(hash_add(0, span_cstr(namespace)), span_cstr(name));
+    struct memory **at = &r->slots[h % SLOTS];
+
+    while (*at && (strcmp((*at)->name, name) != 0 || strcmp((*at)->namespace, namespace) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static struct memory *memory_of(struct pools *r, const char *namespace, const char *name)
+{
+    struct memory **at = memory_slot(r, namespace, name);
+
+    if (!*at) {
+        *at = NEW(struct memory);
+        (*at)->namespace = own_strdup(namespace);
+        (*at)->name = own_strdup(name);
+    }
+    return *at;
+}
+
+static void forget(struct memory **at)
+{
+    struct memory *m = *at;
+
+    *at = m->next;
+    expect_done(&m->expect);
+    free(m->namespace);
+    free(m->name);
+    free(m);
+}
+
+/* ---- members: taken in, thrown away ---- */
+
+static void on_answer(void *ctx, const struct kube_answer *answer);
+static void advance(struct pool_pass *p);
+
+static const struct step *member_step(void *ctx, size_t i)
+{
+    struct pool_pass *p = ctx;
+    const struct step *step = &p->plan.steps[i];
+
+    /* Before it is asked for: its event may come before the answer. */
+    if (step->verb == STEP_DELETE)
+        expect_delete(&p->memory->expect, step->uid, time_mono_ms());
+    return step;
+}
+
+static bool member_answered(void *ctx, size_t i, const struct kube_answer *answer)
+{
+    struct pool_pass *p = ctx;
+    const struct step *step = &p->plan.steps[i];
+
+    if (outcome_of(answer) != OUTCOME_DONE && step->verb == STEP_DELETE)
+        expect_deleted(&p->memory->expect, step->uid);
+    switch (outcome_of(answer)) {
+    case OUTCOME_DONE:
+    case OUTCOME_GONE:
+        return true;
+    case OUTCOME_EXISTS:
+    case OUTCOME_STALE: /* claimed meanwhile, or about to be something else */
+        p->pass.is_stale = true;
+        return true;
+    case OUTCOME_INVALID:
+    case OUTCOME_FAILED:
+        break;
+    }
+    (void)step_text(step, p->pass.doing, sizeof p->pass.doing);
+    pass_fault_of(&p->pass, answer);
+    return false;
+}
+
+static void members_finished(void *ctx)
+{
+    struct pool_pass *p = ctx;
+
+    batch_done(&p->batch);
+    p->pass.is_waiting = false;
+    p->state = AT_CREATES;
+    advance(p);
+}
+
+static void run_batch(struct pool_pass *p, size_t count)
+{
+    p->batch.shared = p->pass.shared;
+    p->batch.manager = MANAGER;
+    p->batch.ctx = p;
+    p->pass.is_waiting = true;
+    batch_start(&p->batch, count);
+}
+
+static void do_members(struct pool_pass *p)
+{
+    p->state = AT_CREATES;
+    if (!p->plan.count)
+        return;
+    p->state = AT_MEMBERS;
+    p->batch = (struct batch){ .step = member_step,
+                               .answered = member_answered,
+                               .finished = members_finished };
+    run_batch(p, p->plan.count);
+}
+
+/* ---- members: made ---- */
+
+static const struct step *create_step(void *ctx, size_t i)
+{
+    struct pool_pass *p = ctx;
+
+    (void)i;
+    return &p->create;
+}
+
+static bool create_answered(void *ctx, size_t i, const struct kube_answer *answer)
+{
+    struct pool_pass *p = ctx;
+
+    (void)i;
+    if (outcome_of(answer) == OUTCOME_DONE)
+        return true;
+    expect_created(&p->memory->expect, 1);
+    if (!pass_has_faults(&p->pass)) { /* once is enough: they are all alike */
+        (void)step_text(&p->create, p->pass.doing, sizeof p->pass.doing);
+        pass_fault_of(&p->pass, answer);
+    }
+    return false;
+}
+
+static void creates_finished(void *ctx)
+{
+    struct pool_pass *p = ctx;
+
+    expect_created(&p->memory->expect, p->batch.count - p->batch.begun); /* never sent */
+    batch_done(&p->batch);
+    p->pass.is_waiting = false;
+    p->state = AT_STATUS;
+    advance(p);
+}
+
+static void do_creates(struct pool_pass *p)
+{
+    p->state = AT_STATUS;
+    if (!p->plan.creates || !expect_creates(&p->memory->expect, p->plan.creates, time_mono_ms()))
+        return;
+    p->state = AT_CREATES;
+    p->create = pool_member(p->pool, p->template, &p->config, p->pass.ed);
+    p->batch = (struct batch){ .step = create_step,
+                               .answered = create_answered,
+                               .finished = creates_finished };
+    run_batch(p, p->plan.creates);
+}
+
+/* ---- status, and what people are told ---- */
+
+static void tell(struct pool_pass *p)
+{
+    char note[256];
+    bool is_stuck = p->plan.stuck > 0;
+    uint64_t grace_s = p->config.grace_ms / 1000;
+
+    if (is_stuck == p->memory->is_stuck)
+        return;
+    p->memory->is_stuck = is_stuck;
+    (void)snprintf(note, sizeof note,
+                   "%zu/%zu sandboxes are unschedulable past the %llum%llus readiness grace "
+                   "period; they are kept until they can be scheduled",
+                   p->plan.stuck, pool_wish(p->pool), (unsigned long long)grace_s / 60,
+                   (unsigned long long)grace_s % 60);
+    event_emit(
+        p->pass.shared->client,
+        &(struct event){ .about = p->pool,
+                         .controller = MANAGER,
+                         .is_warning = is_stuck,
+                         .reason = is_stuck ? "WarmPoolNotProgressing" : "WarmPoolProgressing",
+                         .action = "Reconciling",
+                         .note = is_stuck ? note : "Warm pool is progressing again" });
+}
+
+/* A busy pool changes with every claim: its numbers are written once for many of them. */
+static void do_status(struct pool_pass *p)
+{
+    struct step step = pool_status_step(p->pool, p->plan.status, p->pass.ed);
+    uint64_t now_ms = time_mono_ms(), next_ms = p->memory->status_at_ms + POOL_STATUS_MS;
+
+    tell(p);
+    p->state = AT_OVER;
+    if (step.verb == STEP_NONE)
+        return;
+    if (p->memory->status_at_ms && now_ms < next_ms) {
+        uint64_t wait_ms = next_ms - now_ms;
+
+        if (!p->plan.look_again_ms || wait_ms < p->plan.look_again_ms)
+            p->plan.look_again_ms = wait_ms;
+        return;
+    }
+    p->memory->status_at_ms = now_ms;
+    p->state = AT_STATUS;
+    pass_call(&p->pass, &step, on_answer, p);
+}
+
+static void on_answer(void *ctx, const struct kube_answer *answer)
+{
+    struct pool_pass *p = ctx;
+    enum outcome outcome = outcome_of(answer);
+
+    p->state = AT_OVER;
+    if (outcome != OUTCOME_DONE && outcome != OUTCOME_GONE)
+        pass_fault_of(&p->pass, answer);
+    advance(p);
+}
+
+/* ---- the pass ---- */
+
+static void finish(struct pool_pass *p)
+{
+    struct queue_item *item = p->pass.item;
+    uint64_t again_ms = p->plan.look_again_ms;
+
+    if (pass_has_faults(&p->pass))
+        log_warn("pool.pass", KV("namespace", queue_item_namespace(item)),
+                 KV("pool", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
+    if (pass_has_faults(&p->pass) || p->pass.is_stale)
+        queue_retry(item);
+    else if (again_ms)
+        queue_done_after(item,
+                         again_ms > POOL_STATUS_MS ? backoff_jitter_ms(again_ms, 0.5) : again_ms);
+    else
+        queue_done(item);
+    for (size_t i = 0; i < p->member_count; i++)
+        object_unref(p->members[i]);
+    free(p->members);
+    object_unref(p->pool);
+    object_unref(p->template);
+    pool_plan_done(&p->plan);
+    pass_done(&p->pass);
+    free(p);
+}
+
+static void advance(struct pool_pass *p)
+{
+    while (!p->pass.is_waiting) {
+        switch (p->state) {
+        case AT_MEMBERS:
+            do_members(p);
+            break;
+        case AT_CREATES:
+            do_creates(p);
+            break;
+        case AT_STATUS:
+            do_status(p);
+            break;
+        case AT_OVER:
+            finish(p);
+            return;
+        }
+    }
+}
+
+static const struct object *pod_of(void *ctx, const struct object *member)
+{
+    struct pool_pass *p = ctx;
+
+    return shared_get(p->pass.shared, SHARED_PODS, object_namespace(member), pod_name_of(member));
+}
+
+/* References to all sandboxes with the pool's label: the steps point into them while calls are under way. */
+static void collect_members(struct pool_pass *p)
+{
+    OWN(informer_walk_done) struct informer_walk walk;
+    struct informer *sandboxes = p->pass.shared->of[SHARED_SANDBOXES];
+    const char *namespace = object_namespace(p->pool);
+    char hash[NAME_HASH_BYTES];
+    size_t most;
+    struct object *o;
+
+    (void)name_hash(hash, span_cstr(object_name(p->pool)));
+    most = informer_count_of(sandboxes, SANDBOXES_BY_POOL, namespace, hash);
+    p->members = own_array(most + 1, sizeof(struct object *));
+    informer_walk(&walk, sandboxes, SANDBOXES_BY_POOL, namespace, hash);
+    while (p->member_count < most && (o = informer_walk_next(&walk)))
+        p->members[p->member_count++] = object_ref(o);
+}
+
+static void decide(struct pool_pass *p)
+{
+    struct pool_view view = { .pool = p->pool,
+                              .template = p->template,
+                              .members = p->members,
+                              .member_count = p->member_count,
+                              .expect = &p->memory->expect,
+                              .now_ms = time_mono_ms(),
+                              .now = p->pass.now,
+                              .pod_of = pod_of,
+                              .ctx = p };
+
+    p->config = (struct pool_config){ .max_batch = p->r->config->pool_batch,
+                                      .grace_ms = p->r->config->pool_grace_ms,
+                                      .recheck_ms = p->r->config->pool_recheck_ms,
+                                      .is_evictable = p->r->config->is_pool_evictable };
+    pool_decide(&view, &p->config, p->pass.ed, &p->plan);
+}
+
+static void work(void *ctx, struct queue_item *item)
+{
+    struct pools *r = ctx;
+    const char *namespace = queue_item_namespace(item), *name = queue_item_name(item);
+    struct object *pool = shared_get(r->base.shared, SHARED_POOLS, namespace, name);
+    struct memory **known = memory_slot(r, namespace, name);
+    const char *template;
+    struct pool_pass *p;
+
+    if (!pool || object_is_deleting(pool)) { /* its members go with it */
+        if (*known)
+            forget(known);
+        queue_done(item);
+        return;
+    }
+    p = NEW(struct pool_pass);
+    pass_init(&p->pass, r->base.shared, MANAGER, item);
+    p->r = r;
+    p->memory = memory_of(r, namespace, name);
+    p->pool = object_ref(pool);
+    template = object_text(pool, "spec.sandboxTemplateRef.name");
+    if (template)
+        p->template = shared_get(r->base.shared, SHARED_TEMPLATES, namespace, template);
+    if (p->template)
+        (void)object_ref(p->template);
+    collect_members(p);
+    decide(p);
+    advance(p);
+}
+
+/* ---- what wakes it ---- */
+
+static bool owner_pool(const struct object *o, struct object_owner *ret)
+{
+    return o && owner_is(o, GROUP_EXTENSIONS, "SandboxWarmPool") && object_owner_controller(o, ret);
+}
+
+static bool is_ready(const struct object *o)
+{
+    return condition_is(object_at(o, "status.conditions"), COND_READY, "True");
+}
+
+/* A member changed in a way that a pool counts. */
+static bool counts(const struct change *c)
+{
+    struct object_owner was, now;
+
+    if (!c->was || !c->now)
+        return true;
+    if (owner_pool(c->was, &was) != owner_pool(c->now, &now))
+        return true;
+    return object_is_deleting(c->was) != object_is_deleting(c->now) ||
+           is_ready(c->was) != is_ready(c->now);
+}
+
+/* What was asked for has come: the expectations are lowered before the pool is woken. */
+static void on_sandbox(struct reconciler *base, const struct change *c)
+{
+    struct pools *r = CONTAINER(base, struct pools, base);
+    const struct object *o = change_object(c);
+    const char *namespace = object_namespace(o);
+    struct object_owner owner;
+    struct memory *memory;
+
+    if (!counts(c) || (!owner_pool(c->now, &owner) && !owner_pool(c->was, &owner)))
+        return;
+    memory = *memory_slot(r, namespace, owner.name);
+    if (memory && !c->was)
+        expect_created(&memory->expect, 1);
+    else if (memory && (!c->now || object_is_deleting(c->now)))
+        expect_deleted(&memory->expect, object_uid(o));
+    reconciler_wake(base, namespace, owner.name, c->is_initial);
+}
+
+static void on_template(struct reconciler *r, const struct change *c)
+{
+    OWN(informer_walk_done) struct informer_walk walk;
+    const struct object *template = change_object(c);
+    struct object *pool;
+
+    informer_walk(&walk, r->shared->of[SHARED_POOLS], POOLS_BY_TEMPLATE, object_namespace(template),
+                  object_name(template));
+    while ((pool = informer_walk_next(&walk)))
+        reconciler_wake(r, object_namespace(pool), object_name(pool), c->is_initial);
+}
+
+static void pools_free(struct reconciler *base)
+{
+    struct pools *r = CONTAINER(base, struct pools, base);
+
+    EACH(slot, r->slots) {
+        while (*slot)
+            forget(slot);
+    }
+    free(r);
+}
+
+struct reconciler *pools_new(struct shared *shared, const struct controller_config *config)
+{
+    struct pools *r = NEW(struct pools);
+
+    reconciler_init(&r->base, shared, "sandboxwarmpool", config->pool_workers, work, pools_free);
+    r->config = config;
+    reconciler_follow(&r->base, SHARED_POOLS);
+    reconciler_watch(&r->base, SHARED_SANDBOXES, on_sandbox);
+    reconciler_watch(&r->base, SHARED_TEMPLATES, on_template);
+    return &r->base;
+}
