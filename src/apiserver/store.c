@@ -243,10 +243,10 @@ void store_close(struct store *st)
         return;
     st->is_closing = true;
     ev_timer_stop(st->loop, &st->room_timer);
+    ev_post_cancel(&st->flush_task); /* what is left is written below, without the writer */
     ev_pool_free(st->writer);
     store_drain(st);
     ev_pool_free(st->checkpointer);
-    ev_post_cancel(&st->flush_task);
     disk_close(st->disk);
     shelf_unref(st->head);
     shelf_unref(st->committed);

@@ -153,7 +153,7 @@ static void flush(void *ctx);
 
 void store_schedule(struct store *st)
 {
-    if (!st->batch && !st->flush_task.is_queued)
+    if (!st->batch && !st->flush_task.is_queued && !st->is_closing)
         ev_post(st->loop, &st->flush_task, flush, st);
 }
 
