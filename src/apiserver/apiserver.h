@@ -30,6 +30,7 @@ struct apiserver_config {
     const char *token_file;  /* "token,user,uid[,groups]" lines; or NULL */
     uint32_t max_connections;
     struct pods *pods; /* who runs Pods; outlives the server. NULL: nobody does */
+    const char *vfs;   /* the file system of SQLite, for tests; NULL */
 };
 
 struct call;

@@ -6,7 +6,8 @@
 #define FIRST_BUCKETS 64
 
 /* The events of one kind, by number: [first, end) are here, those before `told` are on disk. */
-#define UNDO_MAX 4096 /* events; each is a put of a shelf, so this is some ms */
+#define UNDONE_MAX 64   /* failures that are remembered; between two of them commits went well */
+#define UNDO_MAX   4096 /* events; each is a put of a shelf, so this is some ms */
 
 struct ring {
     struct store_event **slots;
@@ -21,6 +22,9 @@ struct history {
     unsigned kinds;
     struct store_event **fresh; /* not on disk, oldest first; each is in its ring too */
     size_t fresh_count, fresh_cap, fresh_at;
+    struct {
+        uint64_t first, last;
+    } undone[UNDONE_MAX]; /* versions of writes that were taken back, latest first */
     struct store_watch **buckets;
     size_t bucket_count, watch_count;
     struct store_watch *ready_first, *ready_last;
@@ -294,7 +298,7 @@ int history_watch(struct history *h, struct store_watch *w, uint64_t version, st
     struct ring *r = &h->rings[w->kind];
 
     assert(!w->history);
-    if (version < r->lost)
+    if (version < r->lost || history_is_undone(h, version))
         return err_set(e, ERR_GONE, "too old resource version: %llu (%llu)",
                        (unsigned long long)version, (unsigned long long)r->lost);
     w->history = h;
@@ -381,8 +385,35 @@ void history_commit(struct history *h, uint64_t version)
         h->fresh_at = 0;
 }
 
+bool history_is_undone(const struct history *h, uint64_t version)
+{
+    EACH(u, h->undone) {
+        if (version >= u->first && version <= u->last && u->first)
+            return true;
+    }
+    return false;
+}
+
+static void remember_undone(struct history *h)
+{
+    uint64_t first, last;
+
+    if (!h->fresh_count)
+        return;
+    first = h->fresh[h->fresh_at]->version;
+    last = h->fresh[h->fresh_at + h->fresh_count - 1]->version;
+    if (h->undone[0].first && first == h->undone[0].last + 1) { /* no commit went well since */
+        h->undone[0].last = last;
+        return;
+    }
+    memmove(h->undone + 1, h->undone, sizeof h->undone - sizeof h->undone[0]);
+    h->undone[0].first = first;
+    h->undone[0].last = last;
+}
+
 void history_take_back(struct history *h)
 {
+    remember_undone(h);
     for (size_t i = 0; i < h->bucket_count; i++) {
         for (struct store_watch *w = h->buckets[i], *next; w; w = next) {
             next = w->next;

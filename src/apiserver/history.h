@@ -68,8 +68,10 @@ void history_begin(struct history *h, uint64_t version);
 void history_add(struct history *h, struct store_event *ev);
 /* All up to this version are on disk. */
 void history_commit(struct history *h, uint64_t version);
-/* What was added and not committed never happened. Watches of the head are lost. */
+/* What was added and not committed never happened. Watches of the head are lost, and none begins at such a version. */
 void history_take_back(struct history *h);
+/* The version was given to a write that was taken back: who saw it saw what is not so. */
+bool history_is_undone(const struct history *h, uint64_t version);
 /* Forgets the oldest events of all kinds up to this version. */
 void history_forget(struct history *h, uint64_t version);
 
@@ -77,7 +79,7 @@ void history_forget(struct history *h, uint64_t version);
  * begins later, or there is more than can be taken back in a turn of the loop; *shelf is then as it was. */
 int history_undo(const struct history *h, unsigned kind, uint64_t version, struct shelf **shelf,
                  struct err *e);
-/* From the first event after `version`. -1, ERR_GONE: the history begins later. */
+/* From the first event after `version`. -1, ERR_GONE: the history begins later, or it was undone. */
 int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e);
 /* No events until store_watch_resume; the place is kept. */
 void store_watch_hold(struct store_watch *w);

@@ -1,35 +1,130 @@
-#include "apiserver/local.h"
-
-#include "base/scratch.h"
+#include "apiserver/testdisk.h"
+#include "apiserver/testserver.h"
 #include "kube/client_suite.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MAP(name) "{\"metadata\":{\"name\":\"" name "\"}}"
+
+/* ---- what only this implementation promises ---- */
+
+struct seen {
+    char text[256];
+    int ends, code;
+};
+
+static void on_event(void *ctx, enum kube_event type, struct object *o, uint64_t version)
+{
+    struct seen *s = ctx;
+    size_t n = strlen(s->text);
+
+    (void)version;
+    (void)snprintf(s->text + n, sizeof s->text - n, "%c%s ", "+~-"[type], object_name(o));
+}
+
+static void on_end(void *ctx, const struct status *why)
+{
+    struct seen *s = ctx;
+
+    s->ends++;
+    s->code = why->code;
+}
+
+static struct kube_watch *watch(struct testserver *t, struct seen *s, uint64_t from)
+{
+    static const struct kube_watch_events events = { on_event, on_end };
+
+    return kube_watch_start(t->client,
+                            &(struct kube_watch_spec){ .kind = testserver_kind("configmaps"),
+                                                       .namespace = "default",
+                                                       .from_version = from },
+                            &events, s);
+}
+
+static void test_a_write_is_seen_before_it_is_on_disk(void **state)
+{
+    struct testserver t;
+    struct seen seen = { 0 };
+    struct kube_watch *w;
+
+    (void)state;
+    testdisk_init(1);
+    testserver_begin(&t, TESTDISK);
+    w = watch(&t, &seen, store_version(t.server->store, STORE_HEAD));
+    testdisk_hold_syncs(true);
+    assert_int_equal(testserver_create(&t, "configmaps", "default", MAP("a"))->code, 0);
+    assert_int_equal(testserver_get(&t, "configmaps", "default", "a")->code, 0);
+    for (int i = 0; i < 5; i++)
+        ev_loop_turn(t.loop);
+    assert_string_equal(seen.text, "+a ");
+    assert_true(store_version(t.server->store, STORE_COMMITTED) <
+                store_version(t.server->store, STORE_HEAD));
+    testdisk_hold_syncs(false);
+    testserver_settle(&t);
+    assert_string_equal(seen.text, "+a ");
+    kube_watch_stop(w);
+    testserver_end(&t);
+    assert_int_equal(seen.ends, 1);
+    testdisk_done();
+}
+
+static void test_watches_end_when_the_disk_takes_a_write_back(void **state)
+{
+    struct testserver t;
+    struct seen seen = { 0 }, again = { 0 };
+    uint64_t undone;
+
+    (void)state;
+    testdisk_init(1);
+    testserver_begin(&t, TESTDISK);
+    (void)watch(&t, &seen, store_version(t.server->store, STORE_HEAD));
+    testdisk_fail(TESTDISK_BROKEN, 1);
+    undone = object_version(testserver_create(&t, "configmaps", "default", MAP("a"))->object);
+    while (!seen.ends)
+        ev_loop_turn(t.loop);
+    assert_string_equal(seen.text, "+a ");
+    assert_int_equal(seen.code, 410);
+    assert_int_equal(testserver_get(&t, "configmaps", "default", "a")->code, 404);
+    (void)watch(&t, &again, undone); /* who has seen it lists again */
+    while (!again.ends)
+        ev_loop_turn(t.loop);
+    assert_int_equal(again.code, 410);
+    testdisk_fail(TESTDISK_WELL, 1);
+    testserver_end(&t);
+    testdisk_done();
+}
+
+/* ---- what all of them promise ---- */
 
 static struct kube_client *open_client(void *ctx)
 {
     return local_client_new(ctx, "suite");
 }
 
-int main(void)
+static int run_suite(void)
 {
-    struct apiserver *server = NULL;
-    struct client_suite suite = { .open = open_client };
-    struct scratch dir;
-    struct err e;
+    struct testserver t;
     int failed;
 
-    scratch_make(&dir);
-    if (ev_loop_new(&suite.loop, &e) < 0 ||
-        apiserver_open(suite.loop,
-                       &(struct apiserver_config){ .data = dir.path, .listen = "127.0.0.1:0" },
-                       &server, &e) < 0) {
-        (void)fprintf(stderr, "%s\n", e.msg);
-        return 1;
-    }
-    suite.ctx = server;
-    failed = client_suite_run(&suite);
-    apiserver_close(server);
-    ev_loop_free(suite.loop);
-    scratch_remove(&dir);
+    testserver_begin(&t, NULL);
+    failed = client_suite_run(
+        &(struct client_suite){ .loop = t.loop, .open = open_client, .ctx = t.server });
+    testserver_end(&t);
     return failed;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_write_is_seen_before_it_is_on_disk),
+        cmocka_unit_test(test_watches_end_when_the_disk_takes_a_write_back),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+    return failed + run_suite();
 }

@@ -88,8 +88,8 @@ static int begin(struct local_watch *w, const struct kube_watch_spec *spec)
     if (op_place(op, VERB_WATCH, "", &w->why) < 0 || op_can(op, VERB_WATCH, &w->why) < 0 ||
         selection_init(&w->want, op, spec->labels, spec->fields, &w->why) < 0)
         return -1;
-    if (spec->from_version > there)
-        return status_too_new(&w->why, spec->from_version, there);
+    if (spec->from_version > there) /* none of ours: it was undone */
+        return op_say_lost(op->store, spec->from_version, &w->why);
     w->version = spec->from_version;
     w->watch = (struct store_watch){ .kind = w->want.kind,
                                      .namespace = w->want.namespace,

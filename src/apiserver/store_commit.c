@@ -14,7 +14,15 @@ static void finish_wait(struct store_wait *w, const struct err *e)
 
 static void on_waited_for_nothing(void *ctx)
 {
-    finish_wait(ctx, NULL);
+    struct store_wait *w = ctx;
+    struct err e;
+
+    if (history_is_undone(w->store->history, w->version)) {
+        (void)err_set(&e, ERR_INTERNAL, "the write was undone when the disk failed");
+        finish_wait(w, &e);
+    } else {
+        finish_wait(w, NULL);
+    }
 }
 
 void store_wait(struct store *st, struct store_wait *w, uint64_t version,
@@ -28,7 +36,7 @@ void store_wait(struct store *st, struct store_wait *w, uint64_t version,
     w->done = done;
     w->ctx = ctx;
     w->next = NULL;
-    if (version <= st->committed_version) {
+    if (version <= st->committed_version || history_is_undone(st->history, version)) {
         ev_post(st->loop, &w->task, on_waited_for_nothing, w);
         return;
     }

@@ -309,7 +309,7 @@ static void test_a_failed_commit_is_undone_and_told(void **state)
 {
     struct fixture f;
     struct head_watch head;
-    uint64_t version, before;
+    uint64_t version, before, undone;
     struct err e = { 0 };
 
     (void)state;
@@ -330,10 +330,19 @@ static void test_a_failed_commit_is_undone_and_told(void **state)
     assert_true(
         commit(&f, store_version(f.t.store, STORE_HEAD), &e)); /* nobody waits for what is not */
     testdisk_fail(TESTDISK_WELL, 1);
-    before = version;
+    undone = version;
+    assert_int_equal(store_watch(f.t.store, &head.watch, undone, &e), -1);
     assert_int_equal(put(&f, 0, 3, &version, &e), 0);
-    assert_true(version > before); /* not given away a second time */
+    assert_true(version > undone); /* not given away a second time */
     assert_true(commit(&f, version, &e));
+    assert_false(commit(&f, undone, &e)); /* also when later ones are on disk */
+    assert_non_null(strstr(e.msg, "undone"));
+    assert_int_equal(store_watch(f.t.store, &head.watch, undone, &e), -1);
+    assert_int_equal(e.code, ERR_GONE);
+    assert_int_equal(store_watch(f.t.store, &head.watch, before, &e), 0);
+    turn(&f);
+    assert_int_equal(head.events, 2);
+    store_watch_stop(&head.watch);
     end(&f);
 }
 
