@@ -312,6 +312,7 @@ int apiserver_open(struct ev_loop *loop, const struct apiserver_config *config,
     struct apiserver *s = NEW(struct apiserver);
 
     s->loop = loop;
+    slices_init(&s->slices, loop);
     s->metrics = metrics_new();
     s->data = own_strdup(config->data);
     s->started_ms = time_mono_ms();
@@ -340,6 +341,7 @@ void apiserver_close(struct apiserver *s)
     conn_close_orphans(s->loop);
     ev_loop_turn(s->loop);
     collect_close(s->collect);
+    slices_done(&s->slices);
     snapshots_done(&s->snapshots);
     metrics_free(s->metrics);
     store_close(s->store);

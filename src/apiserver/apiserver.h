@@ -7,6 +7,7 @@
 #ifndef SILICA_APISERVER_APISERVER_H
 #define SILICA_APISERVER_APISERVER_H
 
+#include "apiserver/slices.h"
 #include "apiserver/snapshots.h"
 #include "apiserver/store.h"
 #include "ev/timer.h"
@@ -62,6 +63,7 @@ struct apiserver {
     struct collect *collect;
     struct api_document *documents;
     struct snapshots snapshots;
+    struct slices slices;
     struct metrics *metrics;
     struct call *calls; /* under way */
     struct pods *pods;

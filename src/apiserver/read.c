@@ -25,7 +25,7 @@ struct list {
     struct call *call;
     struct pages pages;
     struct buf out;
-    struct ev_task task;
+    struct slice slice;
     size_t limit; /* still to come; SIZE_MAX: all */
     bool has_items, has_begun;
     struct buf next; /* the token of what follows */
@@ -35,7 +35,7 @@ static void list_free(struct call *c)
 {
     struct list *l = c->stream;
 
-    ev_post_cancel(&l->task);
+    slices_cancel(&c->s->slices, &l->slice);
     pages_done(&l->pages);
     buf_done(&l->out);
     buf_done(&l->next);
@@ -78,7 +78,7 @@ static void send_slice(struct call *c, struct list *l)
     http_answer_write(c->x, buf_span(&l->out));
     buf_clear(&l->out);
     if (!http_answer_is_full(c->x))
-        ev_post(c->s->loop, &l->task, go_on, c);
+        slices_add(&c->s->slices, &l->slice, go_on, c);
 }
 
 static void fail_list(struct call *c, struct list *l)
@@ -98,7 +98,7 @@ static void go_on(void *ctx)
     size_t budget = LIST_SLICE_OBJECTS;
     struct err e;
 
-    while (l->out.n < LIST_SLICE_BYTES) {
+    do {
         struct object *o = l->limit ? pages_next(&l->pages, &budget) : NULL;
 
         if (!o && l->limit && !l->pages.is_over)
@@ -114,7 +114,7 @@ static void go_on(void *ctx)
         l->has_items = true;
         if (l->limit != SIZE_MAX)
             l->limit--;
-    }
+    } while (l->out.n < LIST_SLICE_BYTES && !slice_is_over(&c->s->slices));
     send_slice(c, l);
 }
 
@@ -123,8 +123,7 @@ static void on_drain(void *ctx)
     struct call *c = ctx;
     struct list *l = c->stream;
 
-    if (!l->task.is_queued)
-        ev_post(c->s->loop, &l->task, go_on, c);
+    slices_add(&c->s->slices, &l->slice, go_on, c);
 }
 
 /* The object a limited list ends with, found ahead: the token stands before the items. */
@@ -200,6 +199,7 @@ void read_list(struct call *c)
     c->stream = l;
     c->stream_free = list_free;
     http_on_drain(c->x, on_drain, c);
+    slice_begin(&c->s->slices); /* a short list is answered at once */
     if (begin_list(c, l, (size_t)limit) < 0)
         call_refuse(c);
     else

@@ -15,7 +15,7 @@ struct watch {
     bool is_listing, wants_bookmarks, wants_end_of_list;
     uint64_t version;
     struct ev_timer timeout, bookmark;
-    struct ev_task task;
+    struct slice slice;
     struct buf out;
     unsigned version_number; /* of the path's version among the kind's */
 };
@@ -27,7 +27,7 @@ static void watch_free(struct call *c)
     store_watch_stop(&w->events);
     ev_timer_stop(c->s->loop, &w->timeout);
     ev_timer_stop(c->s->loop, &w->bookmark);
-    ev_post_cancel(&w->task);
+    slices_cancel(&c->s->slices, &w->slice);
     pages_done(&w->pages);
     buf_done(&w->out);
     ev_free_later(c->s->loop, w, free);
@@ -155,16 +155,18 @@ static void list_on(void *ctx)
     struct object *o;
 
     buf_clear(&w->out);
-    while (w->out.n < LIST_SLICE_BYTES && (o = pages_next(&w->pages, &budget))) {
+    while ((o = pages_next(&w->pages, &budget))) {
         if (render_event(c, EVENT_ADDED, o, &w->out) < 0) {
             end_with_error(c);
             return;
         }
+        if (w->out.n >= LIST_SLICE_BYTES || slice_is_over(&c->s->slices))
+            break;
     }
     http_answer_write(c->x, buf_span(&w->out));
     if (!w->pages.is_over) {
         if (!http_answer_is_full(c->x))
-            ev_post(c->s->loop, &w->task, list_on, c);
+            slices_add(&c->s->slices, &w->slice, list_on, c);
         return;
     }
     w->is_listing = false;
@@ -182,8 +184,8 @@ static void on_drain(void *ctx)
 
     if (!w->is_listing)
         store_watch_resume(&w->events);
-    else if (!w->task.is_queued)
-        ev_post(c->s->loop, &w->task, list_on, c);
+    else
+        slices_add(&c->s->slices, &w->slice, list_on, c);
 }
 
 /* ---- the beginning ---- */
@@ -289,6 +291,6 @@ void watch_begin(struct call *c)
     if (w->is_listing) {
         pages_init(&w->pages, &c->want, store_snapshot(c->s->store, STORE_COMMITTED, NULL),
                    w->version, NULL);
-        ev_post(c->s->loop, &w->task, list_on, c);
+        slices_add(&c->s->slices, &w->slice, list_on, c);
     }
 }
