@@ -1,8 +1,7 @@
 #include "kubeclient/kubeconfig.h"
 
-#include "base/fd.h"
+#include "base/scratch.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -207,51 +206,31 @@ static void test_servers(void **state)
 
 /* ---- files ---- */
 
-static char dir[] = "/tmp/kubeconfig_test.XXXXXX";
+static struct scratch dir;
 
 static const char *path(const char *name)
 {
-    static char text[4][256];
-    static int at;
-
-    at = (at + 1) % 4;
-    (void)snprintf(text[at], sizeof text[at], "%s/%s", dir, name);
-    return text[at];
-}
-
-static void put(const char *name, const char *text)
-{
-    OWN_FD int fd = open(path(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    struct err e;
-
-    assert_true(fd >= 0);
-    assert_int_equal(fd_write_all(fd, span_cstr(text), &e), 0);
+    return scratch_path(&dir, name);
 }
 
 static int make_dir(void **state)
 {
     (void)state;
-    if (!mkdtemp(dir) || mkdir(path(".kube"), 0700) < 0)
-        return -1;
-    put("a", "users: [{name: u, user: {token: first}}]\ncurrent-context: x\n");
-    put("b", CLUSTER REST "users: [{name: u, user: {token: second, as: jane}}]\n");
-    put(".kube/config", CLUSTER REST "users: [{name: u, user: {token: home}}]\n");
-    put("broken", "a: [");
-    put("namespace", "team\n");
-    put("token", "pod-token\n");
+    scratch_make(&dir);
+    scratch_dir(&dir, ".kube");
+    scratch_file(&dir, "a", "users: [{name: u, user: {token: first}}]\ncurrent-context: x\n");
+    scratch_file(&dir, "b", CLUSTER REST "users: [{name: u, user: {token: second, as: jane}}]\n");
+    scratch_file(&dir, ".kube/config", CLUSTER REST "users: [{name: u, user: {token: home}}]\n");
+    scratch_file(&dir, "broken", "a: [");
+    scratch_file(&dir, "namespace", "team\n");
     return mkfifo(path("fifo"), 0600);
 }
 
 static int remove_dir(void **state)
 {
-    static const char *const names[] = { "a",         "b",     ".kube/config", "broken",
-                                         "namespace", "token", "fifo" };
-
     (void)state;
-    EACH(n, names)
-        (void)unlink(path(*n));
-    (void)rmdir(path(".kube"));
-    return rmdir(dir);
+    scratch_remove(&dir);
+    return 0;
 }
 
 static void test_the_first_file_to_name_a_thing_wins(void **state)
@@ -263,7 +242,7 @@ static void test_the_first_file_to_name_a_thing_wins(void **state)
     (void)state;
     (void)snprintf(list, sizeof list, "%s::%s:%s", path("missing"), path("a"), path("b"));
     assert_int_equal(
-        kubeconfig_load(&(struct kubeconfig_choice){ .list = list, .home = dir }, &k, &e), 0);
+        kubeconfig_load(&(struct kubeconfig_choice){ .list = list, .home = dir.path }, &k, &e), 0);
     assert_string_equal(k.token, "first");
     assert_null(k.as); /* whole: nothing of the second one */
     assert_string_equal(k.host, "h");
@@ -277,7 +256,7 @@ static void test_the_first_file_to_name_a_thing_wins(void **state)
 static void test_places_are_tried_in_order(void **state)
 {
     struct kubeconfig_choice choice = {
-        .home = dir, .pod_host = "fd00::1", .pod_port = "443", .account_dir = dir
+        .home = dir.path, .pod_host = "fd00::1", .pod_port = "443", .account_dir = dir.path
     };
     struct kubeconfig k;
     struct err e;

@@ -196,7 +196,7 @@ void told_done(void *ctx, const struct kube_answer *answer)
                               object_name(answer->items[i]));
 }
 
-static bool is_told(void *ctx)
+bool told_is_there(void *ctx)
 {
     return ((struct told *)ctx)->times > 0;
 }
@@ -207,7 +207,7 @@ void told_call(struct testapi *t, struct kube_client *c, const struct kube_reque
     *r = (struct told){ .is_in_verb = true };
     (void)kube_call_start(c, rq, told_done, r);
     r->is_in_verb = false;
-    assert_true(side_wait(t->loop, is_told, r));
+    assert_true(side_wait(t->loop, told_is_there, r));
     side_idle(t->loop, 2);
     assert_int_equal(r->times, 1);
 }

@@ -77,6 +77,7 @@ struct told {
     bool is_in_verb;
 };
 void told_done(void *told, const struct kube_answer *answer);
+bool told_is_there(void *told); /* for side_wait */
 void told_call(struct testapi *t, struct kube_client *c, const struct kube_request *rq,
                struct told *r);
 
