@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import stat
 import subprocess
 import threading
@@ -91,7 +92,7 @@ def judge(follower, creator):
     # A create whose answer was lost may have been done: trying to say so again is not the client's to decide.
     assert not [line for line in creator.lines if line[0] == "refused"]
     follower.wait(lambda lines: acknowledged.keys() <= {line[0][1:] for line in lines if line[0][0] == "+"})
-    seen = [(line[0][1:], int(line[1])) for line in follower.lines if line[0][0] == "+" and line[0] != "+"]
+    seen = [(line[0][1:], int(line[1])) for line in follower.lines if re.fullmatch(r"\+p\d+", line[0])]
     names = [name for name, _ in seen]
     assert len(set(names)) == len(names), "seen twice"
     assert set(names) <= acknowledged.keys() | lost
