@@ -69,7 +69,7 @@ static int add_since(struct call *c, struct buf *out)
         return -1;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     if (has_time && has_seconds)
-        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, ""), NULL,
+        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "[]"), NULL,
                    "at most one of `sinceTime` or `sinceSeconds` may be specified");
     else if (has_seconds && seconds < 1)
         refuse_number(c, "sinceSeconds", seconds, "must be greater than 0");
@@ -97,7 +97,7 @@ static int add_stream(struct call *c, struct buf *out)
         return status_of_err(&c->status, &e);
     text = call_query(c, "tailLines");
     if (text && *text)
-        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, ""), NULL,
+        causes_add(&c->status.causes, CAUSE_FORBIDDEN, AT(NULL, "[]"), NULL,
                    "`tailLines` and specific `stream` are mutually exclusive for now");
     return 0;
 }

@@ -181,7 +181,7 @@ static void pass_on(struct call *c, const struct net_addr *at, struct span targe
 static void answer_unplaced(struct call *c)
 {
     if (is_log(c)) {
-        call_answer_bytes(c, 200, "text/plain", SPAN_NONE);
+        call_answer_bytes(c, 204, NULL, SPAN_NONE);
         return;
     }
     (void)status_bad_request(&c->status, "pod %s does not have a host assigned", c->op.name);

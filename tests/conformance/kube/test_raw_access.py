@@ -2,7 +2,7 @@
 
 import pytest
 
-from things import ACCOUNTS, BINDINGS, CM, PODS, ROLES, SANDBOXES, config_map, sandbox
+from things import ACCOUNTS, BINDINGS, CM, PODS, ROLES, SANDBOXES, config_map, pod, sandbox
 from transcript import Transcript
 
 RBAC = "rbac.authorization.k8s.io"
@@ -66,6 +66,22 @@ def test_tenants(t, other):
     call("metrics are not", "GET", "/metrics")
     call("deletes its namespace", "DELETE", "/api/v1/namespaces/{ns}")
     t.get("theirs is untouched", SANDBOXES.replace("{ns}", other) + "/theirs", only=lambda o: "deletionTimestamp" in o["metadata"])
+
+
+def test_streams(t):
+    """A WebSocket begins with a GET, SPDY with a POST: which verbs each of them needs."""
+    t.ask("POST", PODS, pod("p"))
+    for verbs in (["get"], ["create"], ["get", "create"]):
+        name = "-".join(verbs)
+        token = grant(t, t.ns, name, [{"apiGroups": [""], "resources": ["pods/exec", "pods/log"], "verbs": verbs},
+                                      {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}])
+        t.wait("the role is known", lambda: t.ask("GET", CM, token=token).status == 200)  # noqa: B023
+        for method, upgrade in (("GET", "websocket"), ("POST", "SPDY/3.1")):
+            for sub in ("exec", "attach"):
+                got = t.ask(method, PODS + f"/p/{sub}", token=token, headers={"connection": "Upgrade", "upgrade": upgrade}, command="id", stdout="1")
+                t.note(f"{method} {sub} with {name}", [got.status, got.json])
+        got = t.ask("GET", PODS + "/p/log", token=token)
+        t.note(f"log with {name}", [got.status, got.json])
 
 
 def test_verbs(t):

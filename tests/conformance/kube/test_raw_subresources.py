@@ -96,3 +96,31 @@ def test_pods(t):
     t.get("gone", PODS + "/b")
     t.get("a log of one that is not there", PODS + "/none/log")
     t.get("nothing of that name", PODS + "/b/nothing")
+
+
+def test_streams(t):
+    """What is said before a kubelet would be asked: no Pod here has a node."""
+    two = {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}], "initContainers": [{"name": "first", "image": "x"}]}
+    t.ask("POST", PODS, pod("p"))
+    t.ask("POST", PODS, pod("two", spec=two))
+    t.get("a log of a pod without a node", PODS + "/p/log")
+    t.get("a log that would be followed", PODS + "/p/log", follow="true", tailLines="5", timestamps="1")
+    t.get("a log of no container", PODS + "/two/log")
+    t.get("a log of a container", PODS + "/two/log", container="first")
+    t.get("a log of another container", PODS + "/two/log", container="c")
+    t.get("a log, but fewer lines than none", PODS + "/p/log", tailLines="-1")
+    t.get("a log, but nothing of it", PODS + "/p/log", limitBytes="0")
+    t.get("a log since now", PODS + "/p/log", sinceSeconds="0")
+    t.get("a log since two moments", PODS + "/p/log", sinceSeconds="1", sinceTime="2026-01-02T03:04:05Z")
+    t.get("a log, all wrong", PODS + "/none/log", sinceSeconds="-1", tailLines="-2", limitBytes="-3")
+    t.get("a log since yesterday", PODS + "/p/log", sinceTime="yesterday")
+    t.get("a log of many lines", PODS + "/p/log", tailLines="many")
+    t.post("a log is not made", PODS + "/p/log", {})
+    upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    for sub, query in (("exec", {"command": "true", "stdout": "1"}), ("attach", {"stdout": "1"}), ("portforward", {"ports": "80"})):
+        t.get(f"{sub} in a pod without a node", PODS + f"/p/{sub}", headers=upgrade, **query)
+        t.post(f"{sub} by POST", PODS + f"/p/{sub}", headers={"connection": "Upgrade", "upgrade": "SPDY/3.1"}, **query)
+        t.get(f"{sub} in one that is not there", PODS + f"/none/{sub}", headers=upgrade, **query)
+        t.get(f"{sub} in no container", PODS + f"/two/{sub}", headers=upgrade, **query)
+        t.get(f"{sub} in another container", PODS + f"/two/{sub}", headers=upgrade, container="c", **query)
+        t.put(f"{sub} is not changed", PODS + f"/p/{sub}", {}, headers=upgrade)

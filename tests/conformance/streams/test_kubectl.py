@@ -104,6 +104,20 @@ def test_attach(kubectl):
     assert done.returncode == 0 and done.stdout.endswith(b"to the main process\n")
 
 
+def test_cp(kubectl, tmp_path):
+    """Files and trees both ways: `kubectl cp` is tar behind exec."""
+    source, there, back = tmp_path / "source", tmp_path / "there", tmp_path / "back"
+    (source / "below").mkdir(parents=True)
+    (source / "below" / "blob").write_bytes(os.urandom(2_000_000))
+    (source / "text").write_text("text\n")
+    done = kubectl("cp", str(source), f"local:{there}")
+    assert done.returncode == 0, done.stderr
+    assert (there / "below" / "blob").read_bytes() == (source / "below" / "blob").read_bytes()
+    done = kubectl("cp", f"local:{there}", str(back))
+    assert done.returncode == 0, done.stderr
+    assert (back / "below" / "blob").read_bytes() == (source / "below" / "blob").read_bytes() and (back / "text").read_text() == "text\n"
+
+
 def test_a_pod_that_is_not_there(kubectl):
     done = kubectl("exec", "other", "--", "true")
     assert done.returncode == 1 and b"not found" in done.stderr
