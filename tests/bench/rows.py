@@ -301,6 +301,12 @@ def json_row(bench, servers):
             bench.goal("json", "parse+write: jansson's time over ours", r["vs_jansson"], 5)
 
 
+def informer(bench, servers):
+    got = bench.helper("informer", 10000, 20000 if bench.quick else 200000, server.TREE / "tests/bench/pod.json", "trim")
+    bench.add("informer", "memory of one", got["object_bytes"], "bytes", "a 5 KB Pod, two indexes")
+    bench.add("informer", "events to a queue", got["events_per_second"], "per s")
+
+
 def binary(bench, servers):
     program = server.binary()
     size = os.stat(program).st_size
@@ -316,8 +322,8 @@ def of_sandboxes(row):
 
 
 ROWS = {"exec64": exec64, "exec1": exec1, "probe": probe, "transfer": transfer, "memory": memory, "start": start,
-        **{name: of_sandboxes(row) for name, row in boxes.ROWS.items()}, "json": json_row, "binary": binary, "kube": kube_rows.kube}
+        **{name: of_sandboxes(row) for name, row in boxes.ROWS.items()}, "json": json_row, "informer": informer, "binary": binary, "kube": kube_rows.kube}
 TITLES = {"exec64": "exec of /bin/true, 64 clients", "exec1": "exec of /bin/true, 1 client",
           "probe": "probe while 100 commands sleep and 64 clients execute", "upload": "upload of 100 MiB",
           "download": "download of 100 MiB", "memory": "memory, idle beside a second instance",
-          "start": "start: exec to serving", **boxes.TITLES, "json": "JSON, a 5 KB Pod", "binary": "the program", **kube_rows.TITLES}
+          "start": "start: exec to serving", **boxes.TITLES, "json": "JSON, a 5 KB Pod", "informer": "a copy of 10,000 Pods, kept up", "binary": "the program", **kube_rows.TITLES}
