@@ -1,13 +1,10 @@
 #include "apiserver/metrics.h"
 
 #include "apiserver/op.h"
-#include "base/fd.h"
-#include "base/str.h"
+#include "base/metric.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #define SLOTS                                                                                      \
     4096 /* a power of two; labels are constants, some hundred of them are met in practice */
@@ -108,12 +105,6 @@ void metrics_count(struct metrics *m, enum request_verb verb, const struct kind 
 
 /* ---- the text ---- */
 
-static int write_head(struct buf *out, const char *name, const char *type, const char *help,
-                      struct err *e)
-{
-    return buf_addf(out, e, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 static int write_labels(struct buf *out, const struct row *r, struct err *e)
 {
     static const char *const verbs[] = { "",    "GET",   "LIST",   "WATCH",           "POST",
@@ -128,8 +119,8 @@ static int write_labels(struct buf *out, const struct row *r, struct err *e)
 
 static int write_counts(const struct metrics *m, struct buf *out, struct err *e)
 {
-    if (write_head(out, "apiserver_request_total", "counter",
-                   "Requests answered, by verb, resource and HTTP code.", e) < 0)
+    if (metric_head(out, "apiserver_request_total", "counter",
+                    "Requests answered, by verb, resource and HTTP code.", e) < 0)
         return -1;
     for (size_t i = 0; i < SLOTS; i++) {
         const struct row *r = m->slots[i];
@@ -140,8 +131,8 @@ static int write_counts(const struct metrics *m, struct buf *out, struct err *e)
              buf_addf(out, e, "} %llu\n", (unsigned long long)r->n) < 0))
             return -1;
     }
-    return write_head(out, "silica_apiserver_requests_uncounted_total", "counter",
-                      "Requests answered that no row above has room for.", e) < 0
+    return metric_head(out, "silica_apiserver_requests_uncounted_total", "counter",
+                       "Requests answered that no row above has room for.", e) < 0
                ? -1
                : buf_addf(out, e, "silica_apiserver_requests_uncounted_total %llu\n",
                           (unsigned long long)m->others);
@@ -171,8 +162,8 @@ static int write_histogram(const struct row *r, struct buf *out, struct err *e)
 
 static int write_times(const struct metrics *m, struct buf *out, struct err *e)
 {
-    if (write_head(out, "apiserver_request_duration_seconds", "histogram",
-                   "Time from a request to its answer, watches left out.", e) < 0)
+    if (metric_head(out, "apiserver_request_duration_seconds", "histogram",
+                    "Time from a request to its answer, watches left out.", e) < 0)
         return -1;
     for (size_t i = 0; i < SLOTS; i++)
         if (m->slots[i] && !m->slots[i]->code && write_histogram(m->slots[i], out, e) < 0)
@@ -185,8 +176,8 @@ static int write_objects(struct store *store, struct buf *out, struct err *e)
     size_t n;
     const struct kind *kinds = kinds_all(&n);
     struct shelf *shelf = store_snapshot(store, STORE_COMMITTED, NULL);
-    int rc = write_head(out, "apiserver_storage_objects", "gauge",
-                        "Objects in the store, by resource.", e);
+    int rc = metric_head(out, "apiserver_storage_objects", "gauge",
+                         "Objects in the store, by resource.", e);
 
     for (unsigned k = 0; rc == 0 && k < n; k++) {
         struct shelf_key from = { k, "", "" }, to = { k + 1, "", "" };
@@ -204,9 +195,7 @@ static int write_objects(struct store *store, struct buf *out, struct err *e)
 static int write_gauge(struct buf *out, const char *name, const char *help, uint64_t value,
                        struct err *e)
 {
-    return write_head(out, name, "gauge", help, e) < 0
-               ? -1
-               : buf_addf(out, e, "%s %llu\n", name, (unsigned long long)value);
+    return metric_head(out, name, "gauge", help, e) < 0 ? -1 : metric_u64(out, name, "", value, e);
 }
 
 static int write_store(struct store *store, struct buf *out, struct err *e)
@@ -223,44 +212,10 @@ static int write_store(struct store *store, struct buf *out, struct err *e)
                : 0;
 }
 
-/* The second number of statm is what is in memory, in pages. */
-static uint64_t resident_bytes(void)
-{
-    OWN(buf_done) struct buf text = BUF_INIT(256);
-    struct span rest, first, second;
-    uint64_t pages;
-    struct err e;
-
-    if (fd_read_file("/proc/self/statm", &text, &e) < 0)
-        return 0;
-    rest = buf_span(&text);
-    if (!span_cut(&rest, ' ', &first) || !span_cut(&rest, ' ', &second) ||
-        !str_u64(second, UINT64_MAX, &pages))
-        return 0;
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static int write_process(struct buf *out, struct err *e)
-{
-    struct rusage used = { 0 };
-    uint64_t us;
-
-    (void)getrusage(RUSAGE_SELF, &used);
-    us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000u +
-         (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-    if (write_gauge(out, "process_resident_memory_bytes", "Memory of this process.",
-                    resident_bytes(), e) < 0 ||
-        write_head(out, "process_cpu_seconds_total", "counter", "Processor time of this process.",
-                   e) < 0)
-        return -1;
-    return buf_addf(out, e, "process_cpu_seconds_total %llu.%06llu\n",
-                    (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
-}
-
 int metrics_write(const struct metrics *m, struct store *store, struct buf *out, struct err *e)
 {
     return write_counts(m, out, e) < 0 || write_times(m, out, e) < 0 ||
-                   write_store(store, out, e) < 0 || write_process(out, e) < 0
+                   write_store(store, out, e) < 0 || metric_process(out, e) < 0
                ? -1
                : 0;
 }

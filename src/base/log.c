@@ -154,7 +154,7 @@ static void add_pair(struct buf *out, enum log_format format, const struct log_k
     size_t before = out->n;
     struct err e;
 
-    if (buf_addf(out, &e, format == LOG_JSON ? ",\"%s\":" : " %s=", kv->key) < 0 ||
+    if (buf_addf(out, &e, format == LOG_TEXT ? " %s=" : ",\"%s\":", kv->key) < 0 ||
         add_value(out, format, kv, &e) < 0 || out->max - out->n < LOG_LINE_END_BYTES)
         buf_truncate(out, before);
 }
@@ -168,13 +168,19 @@ void log_format(struct buf *out, enum log_format format, enum log_level level, c
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
     (void)time_rfc3339(text, now, true);
-    (void)buf_addf(out, &e,
-                   format == LOG_JSON ? "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
-                                      : "ts=%s level=%s event=%s",
-                   text, level_names[level], event);
+    if (format == LOG_ZAP)
+        (void)buf_addf(out, &e,
+                       "{\"level\":\"%s\",\"ts\":%lld.%06ld,\"logger\":\"%.*s\",\"msg\":\"%s\"",
+                       level_names[level], (long long)now.tv_sec, now.tv_nsec / 1000,
+                       (int)strcspn(event, "."), event, event);
+    else
+        (void)buf_addf(out, &e,
+                       format == LOG_JSON ? "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
+                                          : "ts=%s level=%s event=%s",
+                       text, level_names[level], event);
     for (size_t i = 0; i < n; i++)
         add_pair(out, format, &kv[i]);
-    (void)buf_add(out, format == LOG_JSON ? SPAN("}\n") : SPAN("\n"), &e);
+    (void)buf_add(out, format == LOG_TEXT ? SPAN("\n") : SPAN("}\n"), &e);
 }
 
 void log_event(enum log_level level, const char *event, const struct log_kv *kv, size_t n)

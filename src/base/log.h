@@ -17,7 +17,8 @@
 #define LOG_VALUE_MAX_BYTES 1024 /* one hostile value must not fill the log */
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
-enum log_format { LOG_TEXT, LOG_JSON };
+/* LOG_ZAP: JSON as controllers in Go write it: level, ts in seconds since 1970, logger (the event's first part), msg. */
+enum log_format { LOG_TEXT, LOG_JSON, LOG_ZAP };
 
 enum log_kind {
     LOG_KIND_I64,

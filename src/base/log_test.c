@@ -141,12 +141,37 @@ static void test_event(void **state)
     assert_non_null(strstr(buf_cstr(&got), " level=warn event=bare\n"));
 }
 
+static void test_lines_as_controllers_in_go_write_them(void **state)
+{
+    const struct log_kv kv[] = { KV("name", "a \"b\""), KV("n", 7) };
+    OWN(buf_done) struct buf out = BUF_INIT(4096);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    const struct json *line;
+    double ts;
+    struct err e;
+
+    (void)state;
+    log_format(&out, LOG_ZAP, LOG_WARN, "pool.refill.late", kv, LEN(kv));
+    assert_int_equal(json_parse(buf_span(&out), NULL, &doc, &e), 0);
+    line = json_doc_root(doc);
+    assert_string_equal(json_cstr(json_get(line, "level")), "warn");
+    assert_string_equal(json_cstr(json_get(line, "logger")), "pool");
+    assert_string_equal(json_cstr(json_get(line, "msg")), "pool.refill.late");
+    assert_true(json_double(json_get(line, "ts"), &ts) && ts > 1.7e9);
+    assert_string_equal(json_cstr(json_get(line, "name")), "a \"b\"");
+    assert_true(buf_cstr(&out)[out.n - 1] == '\n');
+}
+
 int main(void)
 {
-    const struct CMUnitTest list[] = { cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_long_value),
-                                       cmocka_unit_test(test_full_line),
-                                       cmocka_unit_test(test_level), cmocka_unit_test(test_event) };
+    const struct CMUnitTest list[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_long_value),
+        cmocka_unit_test(test_full_line),
+        cmocka_unit_test(test_level),
+        cmocka_unit_test(test_event),
+        cmocka_unit_test(test_lines_as_controllers_in_go_write_them)
+    };
 
     return cmocka_run_group_tests(list, NULL, NULL);
 }

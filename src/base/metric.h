@@ -19,6 +19,9 @@ int metric_double(struct buf *out, const char *name, const char *labels, double 
 /* Appends `key="value"`, escaped, with a comma before unless labels is empty. */
 int metric_label(struct buf *labels, const char *key, const char *value, struct err *e);
 
+/* process_*: memory and processor time of this process, and when it began. */
+int metric_process(struct buf *out, struct err *e);
+
 #define METRIC_BOUNDS_MAX 24
 
 /* An upper bound, and how it is spelled. */

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -67,6 +70,22 @@ static void test_a_full_text_is_an_error(void **state)
     assert_int_equal(e.code, ERR_LIMIT);
 }
 
+static void test_the_process_says_what_it_costs(void **state)
+{
+    OWN(buf_done) struct buf out = BUF_INIT(4096);
+    const char *began;
+    double at;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(metric_process(&out, &e), 0);
+    assert_null(strstr(buf_cstr(&out), "process_resident_memory_bytes 0\n"));
+    began = strstr(buf_cstr(&out), "\nprocess_start_time_seconds ");
+    assert_non_null(began);
+    at = strtod(began + strlen("\nprocess_start_time_seconds "), NULL);
+    assert_true(at > (double)time(NULL) - 600 && at <= (double)time(NULL) + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +93,7 @@ int main(void)
         cmocka_unit_test(test_values_of_labels_are_escaped),
         cmocka_unit_test(test_a_histogram_counts_up),
         cmocka_unit_test(test_a_full_text_is_an_error),
+        cmocka_unit_test(test_the_process_says_what_it_costs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
