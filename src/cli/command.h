@@ -47,6 +47,8 @@ extern const struct opt_program apiserver_program;
 int apiserver_command(int argc, char **argv);
 extern const struct opt_program pod_backend_program;
 int pod_backend_command(int argc, char **argv);
+extern const struct opt_program controller_program;
+int controller_command(int argc, char **argv);
 extern const struct opt_program doctor_program;
 int doctor_command(int argc, char **argv);
 

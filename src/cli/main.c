@@ -22,6 +22,8 @@ static const struct command commands[] = {
     QUICK_COMMANDS,
     { "apiserver", "serve the Kubernetes API for sandboxes, alone", &apiserver_program,
       apiserver_command },
+    { "controller", "keep Sandboxes, claims and pools as they are wished, on any API server",
+      &controller_program, controller_command },
     { "pod-backend", NULL, &pod_backend_program, pod_backend_command },
     { "help", "explain a command", NULL, help_command },
     { "version", "print the version", NULL, version_command },

@@ -2,6 +2,11 @@
 #ifndef SILICA_CONTROLLER_LIMITS_H
 #define SILICA_CONTROLLER_LIMITS_H
 
+/* What /metrics answers with; beyond it 500. Its labels have few values. */
+#define SERVE_METRICS_MAX_BYTES (4u * 1024 * 1024)
+/* Scrapers and probes; beyond it new connections are closed. */
+#define SERVE_CONNECTIONS_MAX 256
+
 /* Memory of one pass: the largest object the API takes, a few times over. */
 #define PASS_MAX_BYTES (32u * 1024 * 1024)
 /* A patch or body that is sent; the API server takes no more. */

@@ -1,0 +1,298 @@
+/* silica controller: the reconcilers against any API server, one of several processes leading. */
+#include "cli/command.h"
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "cli/controller_options.h"
+#include "controller/controller.h"
+#include "controller/serve.h"
+#include "ev/child.h"
+#include "kube/lease.h"
+#include "kube/queue.h"
+#include "kubeclient/kubeclient.h"
+#include "net/resolve.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define LEASE_NAME      "a3317529.agent-sandbox.x-k8s.io" /* the public controller's: both may compete */
+#define LEASE_NAMESPACE "agent-sandbox-system"
+#define QUEUES_MAX      8 /* one for each kind */
+
+/* From the first call to the last: lead, work, let go. */
+struct role {
+    const struct controller_options *o;
+    struct ev_loop *loop;
+    struct ev_children *children;
+    struct resolver *resolver;
+    struct kube_client *client;
+    struct serve *serve;
+    struct lease *lease;
+    struct controller *controller;
+    char lease_namespace[256];
+    char identity[HOST_NAME_MAX + 40];
+    bool is_stopping, is_working;
+    int exit_code;
+};
+
+/* ---- work ---- */
+
+static void on_working(void *ctx)
+{
+    struct role *r = ctx;
+
+    r->is_working = true;
+    log_info("controller.working", KV("identity", (const char *)r->identity));
+}
+
+static void work(void *ctx)
+{
+    struct role *r = ctx;
+    const struct controller_options *o = r->o;
+    const struct controller_config config = {
+        .has_extensions = o->has_extensions,
+        .cluster_domain = o->cluster_domain,
+        .sandbox_workers = (unsigned)o->sandbox_workers,
+        .template_workers = MAX((unsigned)o->template_workers, 1u),
+        .pool_workers = (unsigned)o->pool_workers,
+        .claim_workers = (unsigned)o->claim_workers,
+        .pool_batch = o->pool_batch,
+        .pool_grace_ms = o->pool_grace_ms,
+        .pool_recheck_ms = o->pool_recheck_ms,
+        .is_pool_evictable = o->is_pool_evictable,
+        .started = on_working,
+        .ctx = r,
+    };
+    struct err e;
+
+    if (controller_open(r->client, &config, &r->controller, &e) == 0)
+        return;
+    log_error("controller.open", KV("err", &e));
+    r->exit_code = 1;
+    ev_loop_stop(r->loop);
+}
+
+/* Somebody else may work from now on: not one write more. What is under way is left as it is, as after a crash. */
+static void on_lost(void *ctx)
+{
+    struct role *r = ctx;
+
+    if (r->is_stopping)
+        return;
+    log_error("controller.lost", KV("identity", (const char *)r->identity));
+    (void)fflush(NULL);
+    _exit(1);
+}
+
+static void on_released(void *ctx)
+{
+    struct role *r = ctx;
+
+    r->lease = NULL;
+    ev_loop_stop(r->loop);
+}
+
+static void on_rest(void *ctx)
+{
+    struct role *r = ctx;
+
+    r->controller = NULL;
+    r->is_working = false;
+    if (r->lease)
+        lease_close(r->lease, on_released, r);
+    else
+        ev_loop_stop(r->loop);
+}
+
+static void on_signal(void *ctx, int number)
+{
+    struct role *r = ctx;
+
+    log_info("controller.stop", KV("signal", number));
+    if (r->is_stopping) { /* asked twice: at once */
+        r->exit_code = 1;
+        ev_loop_stop(r->loop);
+        return;
+    }
+    r->is_stopping = true;
+    if (r->controller)
+        controller_close(r->controller, on_rest, r);
+    else
+        on_rest(r);
+}
+
+/* ---- what is shown ---- */
+
+static int write_leading(const struct role *r, struct buf *out, struct err *e)
+{
+    bool is_leading = r->o->is_elected ? r->lease && lease_is_held(r->lease) : true;
+
+    return metric_head(out, "leader_election_master_status", "gauge",
+                       "Whether this process holds the Lease.", e) < 0
+               ? -1
+               : metric_u64(out, "leader_election_master_status", "name=\"" LEASE_NAME "\"",
+                            is_leading, e);
+}
+
+static int write_build(struct buf *out, struct err *e)
+{
+    return metric_head(out, "agent_sandbox_build_info", "gauge", "What this program is.", e) < 0
+               ? -1
+               : metric_u64(out, "agent_sandbox_build_info",
+                            "git_version=\"silica-" SILICA_VERSION
+                            "\",git_commit=\"\",build_date=\"\","
+                            "go_version=\"\",compiler=\"gcc\",platform=\"linux\"",
+                            1, e);
+}
+
+static int write_metrics(void *ctx, struct buf *out, struct err *e)
+{
+    struct role *r = ctx;
+    struct queue *queues[QUEUES_MAX];
+    size_t n = 0;
+
+    while (r->is_working && n < LEN(queues) && (queues[n] = controller_queue(r->controller, n)))
+        n++;
+    return write_build(out, e) < 0 || write_leading(r, out, e) < 0 ||
+                   queue_metrics_write(queues, n, out, e) < 0
+               ? -1
+               : 0;
+}
+
+static int tell_ready(const struct role *r, struct err *e)
+{
+    OWN(buf_done) struct buf line = BUF_INIT(4096);
+    uint64_t fd = r->o->ready_fd;
+    struct json_out out;
+
+    json_out_init(&out, &line, 0);
+    json_out_object_begin(&out);
+    json_out_key(&out, "metrics"), json_out_cstr(&out, serve_metrics_address(r->serve));
+    json_out_key(&out, "health"), json_out_cstr(&out, serve_health_address(r->serve));
+    json_out_key(&out, "webhook"), json_out_null(&out);
+    json_out_object_end(&out);
+    if (json_out_end(&out, e) < 0 || buf_addc(&line, '\n', e) < 0)
+        return -1;
+    log_info("controller.serve", KV("metrics", serve_metrics_address(r->serve)),
+             KV("health", serve_health_address(r->serve)));
+    if (fd == UINT64_MAX)
+        return 0;
+    if (fd_write_all((int)fd, buf_span(&line), e) < 0)
+        return err_wrap(e, "--ready-fd %llu", (unsigned long long)fd);
+    (void)close((int)fd);
+    return 0;
+}
+
+/* ---- the process ---- */
+
+/* A pod's namespace, else where the public manifests put controllers. */
+static void choose_namespace(struct role *r)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(sizeof r->lease_namespace - 1);
+    const char *given = r->o->lease_namespace;
+    struct err e;
+
+    if (given && *given)
+        (void)buf_add_capped(&text, span_cstr(given));
+    else if (fd_read_file(KUBECONFIG_ACCOUNT_DIR "/namespace", &text, &e) < 0 || text.n == 0)
+        (void)buf_add_capped(&text, SPAN(LEASE_NAMESPACE));
+    (void)snprintf(r->lease_namespace, sizeof r->lease_namespace, "%s", buf_cstr(&text));
+}
+
+static void choose_identity(struct role *r)
+{
+    char host[HOST_NAME_MAX + 1] = "silica";
+    uint64_t random[2] = { 0 };
+
+    (void)gethostname(host, sizeof host - 1);
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        abort();
+    (void)snprintf(r->identity, sizeof r->identity, "%s_%016llx%016llx", host,
+                   (unsigned long long)random[0], (unsigned long long)random[1]);
+}
+
+static int connect_client(struct role *r, struct err *e)
+{
+    struct kubeconfig_choice choice = { .file = NULL };
+    struct kubeconfig k;
+
+    kubeconfig_choice_env(&choice);
+    choice.file = r->o->kubeconfig;
+    if (kubeconfig_load(&choice, &k, e) < 0)
+        return -1;
+    return kubeclient_new(
+        r->loop,
+        &(struct kubeclient_config){ .kubeconfig = &k,
+                                     .children = r->children,
+                                     .resolver = resolver_dial(r->resolver),
+                                     .qps = r->o->qps_number > 0 ? r->o->qps_number : 0,
+                                     .burst = (unsigned)r->o->burst },
+        &r->client, e);
+}
+
+static void begin(struct role *r)
+{
+    if (!r->o->is_elected) {
+        work(r);
+        return;
+    }
+    r->lease = lease_start(r->client, &(struct lease_spec){ .namespace = r->lease_namespace,
+                                                            .name = LEASE_NAME,
+                                                            .identity = r->identity,
+                                                            .on_started = work,
+                                                            .on_stopped = on_lost,
+                                                            .ctx = r });
+}
+
+static int run(struct role *r, struct err *e)
+{
+    static const int signals[] = { SIGTERM, SIGINT, 0 };
+    const struct serve_config serve = { r->o->metrics, r->o->health, write_metrics, r };
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (r->o->ready_fd != UINT64_MAX)
+        (void)fcntl((int)r->o->ready_fd, F_SETFD, FD_CLOEXEC);
+    choose_namespace(r);
+    choose_identity(r);
+    if (ev_loop_new(&r->loop, e) < 0 ||
+        ev_children_open(r->loop, signals, on_signal, r, &r->children, e) < 0 ||
+        resolver_new(r->loop, &(struct resolver_config){ 0 }, &r->resolver, e) < 0 ||
+        connect_client(r, e) < 0 || serve_open(r->loop, &serve, &r->serve, e) < 0 ||
+        tell_ready(r, e) < 0)
+        return -1;
+    begin(r);
+    ev_loop_run(r->loop);
+    return 0;
+}
+
+int controller_command(int argc, char **argv)
+{
+    struct controller_options o = { 0 };
+    struct role r = { .o = &o };
+    struct err e;
+    int rest;
+
+    if (opt_parse(&controller_program, argc, argv, &o, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (o.is_help)
+        return command_show(opt_help, &controller_program);
+    if (rest < argc) {
+        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
+        return command_fail(&e, EXIT_USAGE);
+    }
+    if (controller_options_check(&o, &e) < 0)
+        return command_fail(&e, 1);
+    controller_options_warn(argc, argv);
+    if (run(&r, &e) < 0)
+        return command_fail(&e, 1);
+    /* The process ends here: a second signal may have left work under way, which nobody waits for. */
+    log_info("controller.end", KV("code", r.exit_code));
+    serve_close(r.serve);
+    return r.exit_code;
+}

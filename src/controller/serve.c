@@ -1,0 +1,143 @@
+#include "controller/serve.h"
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "controller/limits.h"
+#include "http/serve.h"
+#include "net/listen.h"
+
+#include <string.h>
+
+/* One address. */
+struct door {
+    struct http_server *http;
+    struct net_listener *listener;
+    char address[NET_ADDR_TEXT_BYTES]; /* "": closed */
+};
+
+struct serve {
+    struct ev_loop *loop;
+    struct serve_config config;
+    struct door metrics, health;
+};
+
+static void refuse(struct http_exchange *x, int status, const char *text)
+{
+    http_answer(x, status, "text/plain; charset=utf-8", span_cstr(text));
+}
+
+static bool is_read(struct http_exchange *x)
+{
+    if (http_method_is(x, "GET") || http_method_is(x, "HEAD"))
+        return true;
+    http_answer_field(x, "allow", SPAN("GET, HEAD"));
+    refuse(x, 405, "only GET and HEAD\n");
+    return false;
+}
+
+static void on_metrics(void *ctx, struct http_exchange *x)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(SERVE_METRICS_MAX_BYTES);
+    struct serve *s = ctx;
+    struct err e;
+
+    if (!is_read(x))
+        return;
+    if (!span_is(http_path(x), "/metrics")) {
+        refuse(x, 404, "only /metrics is here\n");
+        return;
+    }
+    if (metric_process(&text, &e) < 0 ||
+        (s->config.write && s->config.write(s->config.ctx, &text, &e) < 0)) {
+        log_warn("serve.metrics", KV("err", &e));
+        refuse(x, 500, "cannot write the metrics\n");
+        return;
+    }
+    http_answer(x, 200, "text/plain; version=0.0.4; charset=utf-8", buf_span(&text));
+}
+
+/* A ping: whoever waits for work to begin looks at the objects. */
+static void on_health(void *ctx, struct http_exchange *x)
+{
+    struct span path = http_path(x);
+
+    (void)ctx;
+    if (!is_read(x))
+        return;
+    if (span_is(path, "/healthz") || span_is(path, "/readyz") || span_is(path, "/healthz/ping") ||
+        span_is(path, "/readyz/ping"))
+        refuse(x, 200, "ok");
+    else
+        refuse(x, 404, "only /healthz and /readyz are here\n");
+}
+
+static int open_door(struct serve *s, struct door *d, const char *at,
+                     void (*on_request)(void *ctx, struct http_exchange *x), struct err *e)
+{
+    const struct http_server_config http = { .on_request = on_request,
+                                             .ctx = s,
+                                             .head_max_bytes = HTTP_SERVER_HEAD_MAX_BYTES,
+                                             .head_timeout_ms = HTTP_SERVER_HEAD_TIMEOUT_MS,
+                                             .idle_timeout_ms = HTTP_SERVER_IDLE_TIMEOUT_MS,
+                                             .stall_timeout_ms = HTTP_SERVER_STALL_TIMEOUT_MS,
+                                             .max_connections = SERVE_CONNECTIONS_MAX };
+    struct net_addr addr;
+
+    if (!at || !*at || strcmp(at, "0") == 0)
+        return 0;
+    if (net_addr_parse(at, &addr, e) < 0)
+        return -1;
+    d->http = http_server_new(s->loop, &http);
+    if (net_listen(s->loop, &addr, http_server_accept, d->http, &d->listener, e) < 0)
+        return -1;
+    (void)net_addr_text(net_listener_addr(d->listener), d->address);
+    return 0;
+}
+
+int serve_open(struct ev_loop *loop, const struct serve_config *config, struct serve **ret,
+               struct err *e)
+{
+    struct serve *s = NEW(struct serve);
+
+    s->loop = loop;
+    s->config = *config;
+    if (open_door(s, &s->metrics, config->metrics, on_metrics, e) < 0 ||
+        open_door(s, &s->health, config->health, on_health, e) < 0) {
+        serve_close(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+static const char *address_of(const struct door *d)
+{
+    return *d->address ? d->address : NULL;
+}
+
+const char *serve_metrics_address(const struct serve *s)
+{
+    return address_of(&s->metrics);
+}
+
+const char *serve_health_address(const struct serve *s)
+{
+    return address_of(&s->health);
+}
+
+static void close_door(struct door *d)
+{
+    if (d->listener)
+        net_listener_close(d->listener);
+    if (d->http)
+        http_server_free(d->http);
+}
+
+void serve_close(struct serve *s)
+{
+    if (!s)
+        return;
+    close_door(&s->metrics);
+    close_door(&s->health);
+    free(s);
+}

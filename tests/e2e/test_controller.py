@@ -1,0 +1,146 @@
+"""`silica controller` as a process of its own: what it shows, who of two works, and how it ends."""
+
+import json
+import os
+import re
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from harness.server import TREE, wait_until
+from lib import controlplane
+
+pytestmark = pytest.mark.ours
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/agent-sandbox-system/leases/a3317529.agent-sandbox.x-k8s.io"
+SANDBOX = {"apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox", "metadata": {"name": "demo"},
+           "spec": {"service": True, "podTemplate": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}}
+
+
+class Controller:
+    def __init__(self, api, *options):
+        reader, writer = os.pipe()
+        program = os.environ.get("SILICA", str(TREE / "build" / "silica"))
+        self.log = api.directory / f"controller-{os.urandom(4).hex()}.log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [program, "controller", "--kubeconfig", api.kubeconfig, "--metrics-bind-address", "127.0.0.1:0",
+                 "--health-probe-bind-address", "127.0.0.1:0", "--ready-fd", str(writer), *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer])
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            line = ready.readline()
+        assert line, self.log.read_text()
+        self.ready = json.loads(line)
+
+    def lines(self):
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def said(self, msg):
+        return [line for line in self.lines() if line["msg"] == msg]
+
+    def wait_for(self, msg):
+        wait_until(lambda: self.said(msg), 30, f"{msg} in {self.log.read_text()}")
+
+    def metric(self, name):
+        with urllib.request.urlopen(f"http://{self.ready['metrics']}/metrics", timeout=10) as answer:
+            assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+            return re.findall(rf"^{name}(?:{{.*}})? (.*)$", answer.read().decode(), re.M)
+
+    def end(self):
+        self.process.terminate()
+        assert self.process.wait(30) == 0, self.log.read_text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def api():
+    with controlplane.Silica("--log-level", "warn") as server:
+        yield server
+
+
+def get(address, path, method="GET"):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"http://{address}{path}", method=method), timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def test_shows_itself_and_gives_the_lease_back(api):
+    with Controller(api) as c:
+        assert set(c.ready) == {"metrics", "health", "webhook"} and c.ready["webhook"] is None
+        assert get(c.ready["health"], "/healthz") == (200, "ok")
+        assert get(c.ready["health"], "/readyz") == (200, "ok")
+        assert get(c.ready["health"], "/metrics")[0] == 404
+        assert get(c.ready["metrics"], "/healthz")[0] == 404
+        assert get(c.ready["metrics"], "/metrics", "POST")[0] == 405
+        c.wait_for("controller.working")
+        first = c.lines()[0]
+        assert list(first)[:4] == ["level", "ts", "logger", "msg"] and first["logger"] == "controller"
+        assert c.metric("leader_election_master_status") == ["1"]
+        assert c.metric("workqueue_depth") != []
+        assert float(c.metric("process_resident_memory_bytes")[0]) > 1 << 20
+        held = api.call("GET", LEASE)["spec"]
+        assert held["leaseDurationSeconds"] == 15 and "_" in held["holderIdentity"]
+        c.end()
+    assert api.call("GET", LEASE)["spec"]["holderIdentity"] == ""
+
+
+def test_makes_what_a_sandbox_wants(api):
+    with Controller(api, "--cluster-domain=example.org") as c:
+        api.call("POST", "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes", SANDBOX)
+        path = "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes/demo"
+        wait_until(lambda: api.call("GET", path).get("status", {}).get("serviceFQDN") == "demo.default.svc.example.org", 30)
+        pods = api.call("GET", "/api/v1/namespaces/default/pods")["items"]
+        assert [(pod["metadata"]["name"], pod["metadata"]["ownerReferences"][0]["kind"]) for pod in pods] == [("demo", "Sandbox")]
+        c.end()
+
+
+def test_of_two_the_second_works_when_the_first_ends(api):
+    with Controller(api) as one:
+        one.wait_for("controller.working")
+        with Controller(api) as two:
+            two.wait_for("lease.leader")
+            assert two.metric("leader_election_master_status") == ["0"]
+            assert two.said("controller.working") == []
+            one.end()
+            two.wait_for("controller.working")
+            two.end()
+
+
+def test_without_election_there_is_no_lease(api):
+    with Controller(api, "--leader-elect=false") as c:
+        c.wait_for("controller.working")
+        assert c.said("lease.state") == []
+        c.end()
+
+
+@pytest.mark.parametrize("arguments, code, text", [
+    (["--sandbox-concurrent-workers=0"], 2, "--sandbox-concurrent-workers"),
+    (["--sandbox-warm-pool-max-refill-rate=-1"], 1, "--sandbox-warm-pool-max-refill-rate: -1 is less than 0"),
+    (["--kube-api-qps=many"], 1, "--kube-api-qps: 'many' is not a number"),
+    (["--zap-log-level=loud"], 1, "--zap-log-level: 'loud'"),
+    (["--zap-encoder=xml"], 1, "--zap-encoder: 'xml' is neither json nor console"),
+    (["--kubeconfig=/nowhere/at/all"], 1, "/nowhere/at/all"),
+    (["now"], 2, "unexpected argument 'now'"),
+])
+def test_wrong_flags(arguments, code, text):
+    done = subprocess.run([os.environ.get("SILICA", str(TREE / "build" / "silica")), "controller", *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=20)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert text in done.stderr
+
+
+def test_flags_without_effect_are_taken_and_said(api):
+    with Controller(api, "--enable-webhook=false", "--webhook-port=9444", "--leader-elect=false") as c:
+        c.wait_for("controller.working")
+        assert [line["flag"] for line in c.said("controller.flag")] == ["--enable-webhook", "--webhook-port"]
+        c.end()
