@@ -209,7 +209,7 @@ static bool is_open_path(const struct user *u, const char *path)
     return false;
 }
 
-static int refuse(struct call *c, const struct authz_ask *a)
+static int refuse(const struct user *u, const struct authz_ask *a, struct status *st)
 {
     const struct kind named = { .group = a->group,
                                 .plural = a->resource }; /* whether it is served or not */
@@ -217,20 +217,21 @@ static int refuse(struct call *c, const struct authz_ask *a)
     char resource[160];
 
     if (a->path)
-        return status_forbidden(&c->status, NULL, "", "User \"%s\" cannot %s path \"%s\"",
-                                user_name(&c->user), a->verb, a->path);
+        return status_forbidden(st, NULL, "", "User \"%s\" cannot %s path \"%s\"", user_name(u),
+                                a->verb, a->path);
     if (*a->namespace)
         (void)snprintf(where, sizeof where, " in the namespace \"%s\"", a->namespace);
     (void)snprintf(resource, sizeof resource, "%s%s%s", a->resource, *a->subresource ? "/" : "",
                    a->subresource);
-    return status_forbidden(&c->status, &named, a->name,
+    return status_forbidden(st, &named, a->name,
                             "User \"%s\" cannot %s resource \"%s\" in API group \"%s\"%s",
-                            user_name(&c->user), a->verb, resource, a->group, where);
+                            user_name(u), a->verb, resource, a->group, where);
 }
 
-int authz_question(struct call *c, const struct authz_ask *ask)
+int authz_question(struct store *store, const struct user *u, const struct authz_ask *ask,
+                   struct status *st)
 {
-    return authz_allows(c->s->store, &c->user, ask) ? 0 : refuse(c, ask);
+    return authz_allows(store, u, ask) ? 0 : refuse(u, ask, st);
 }
 
 int authz_call(struct call *c)
@@ -257,5 +258,5 @@ int authz_call(struct call *c)
     } else if (!*a.group && strcmp(a.resource, "namespaces") == 0 && *a.name) {
         a.namespace = a.name; /* roles in a namespace speak of itself too */
     }
-    return authz_question(c, &a);
+    return authz_question(c->s->store, &c->user, &a, &c->status);
 }

@@ -19,8 +19,9 @@ bool authz_allows(struct store *store, const struct user *u, const struct authz_
 /* The call's own question; -1 with c->status: 403, or 401 for who showed nothing. */
 int authz_call(struct call *c);
 
-/* Any question about the call's user, refused in the same words. */
-int authz_question(struct call *c, const struct authz_ask *ask);
+/* Any question, refused in the same words. */
+int authz_question(struct store *store, const struct user *u, const struct authz_ask *ask,
+                   struct status *st);
 
 /* The rules that hold for a user in a namespace ("": for all), each borrowed for the call of fn; for reviews. */
 typedef void (*authz_rule_fn)(void *ctx, const struct json *rule);

@@ -6,9 +6,13 @@
 #ifndef SILICA_APISERVER_IMPERSONATE_H
 #define SILICA_APISERVER_IMPERSONATE_H
 
-#include "apiserver/call.h"
+#include "apiserver/store.h"
+#include "apiserver/user.h"
+#include "http/head.h"
+#include "kube/status.h"
 
-/* Changes c->user where the request says so. -1 with c->status: 403, or 400 for half a name. */
-int impersonate(struct call *c);
+/* id: of the request, for the log. Changes the user where the head of the request says so. -1: 403, or 400 for half a name; the user is then as it was. */
+int impersonate(struct store *store, uint64_t id, const struct http_head *head, struct user *user,
+                struct status *st);
 
 #endif

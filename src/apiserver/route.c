@@ -268,7 +268,8 @@ void route_request(void *ctx, struct http_exchange *x)
     } else if (authn_exchange(c->s, x, &c->user, &why) < 0) {
         log_info("api.unauthorized", KV("id", http_id(x)), KV("why", why));
         (void)status_unauthorized(&c->status);
-    } else if (impersonate(c) == 0 && authz_call(c) == 0) {
+    } else if (impersonate(c->s->store, http_id(x), http_req(x), &c->user, &c->status) == 0 &&
+               authz_call(c) == 0) {
         if (c->req.verb != VERB_NONE || c->req.has_bad_method)
             answer_resource(c);
         else if (!discovery_answer(c, path))

@@ -29,7 +29,7 @@ static int check_create(struct call *c)
                                    .name = c->req.name,
                                    .namespace = c->req.namespace };
 
-    return c->req.verb == VERB_GET ? authz_question(c, &ask) : 0;
+    return c->req.verb == VERB_GET ? authz_question(c->s->store, &c->user, &ask, &c->status) : 0;
 }
 
 /* Calls fn for the name of each container, those that prepare the Pod first. */
