@@ -1,5 +1,6 @@
 #include "http/client_impl.h"
 
+#include "http/h2.h"
 #include "http/limits.h"
 
 #include <errno.h>
@@ -200,7 +201,9 @@ static struct http_link *find_link(struct http_call *x)
         next = l->next;
         if (strcmp(l->key, x->key) != 0)
             continue;
-        if (l->state == LINK_MANY || (l->state == LINK_DIALING && l->line && l->version != HTTP_V1))
+        /* A full one is passed by: its streams may be watches, which end for nobody who waits. */
+        if ((l->state == LINK_MANY && h2_request_room(l->h2)) ||
+            (l->state == LINK_DIALING && l->line && l->version != HTTP_V1))
             return l;
         if (l->state == LINK_IDLE && is_alive(l))
             return l;

@@ -6,6 +6,8 @@
  * Threads:  the loop's.
  * Life:     a call lives until its last event returned: on_done, or on_upgrade. Exactly one of the two comes, always,
  *           also after http_call_cancel and http_client_free (ERR_CANCELED). No event runs inside a verb.
+ * HTTP/2:   one connection carries all calls to a target, until as many streams are open as the server allows: then
+ *           another is made.
  * Retries:  only of what cannot have been answered: a kept connection that closed before the first byte of the
  *           answer, or a stream the server refused; once, on a fresh connection, when the request can be said again
  *           and either repeats harmlessly (GET, HEAD, OPTIONS, is_idempotent) or never left.

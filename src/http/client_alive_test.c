@@ -166,6 +166,49 @@ static void test_a_connection_that_is_forgotten_serves_its_calls_and_gets_no_mor
     close_world(&w);
 }
 
+static bool has_heard(void *ctx)
+{
+    const struct testserver *s = ctx;
+
+    return s->heard.n > 100; /* the preface, settings and a request */
+}
+
+static bool has_two(void *ctx)
+{
+    return ((const struct testserver *)ctx)->conn_count == 2;
+}
+
+static void test_a_full_connection_gets_company(void **state)
+{
+    static const struct answer script[] = {
+        { "PRI * HTTP/2.0", BYTES("\0\0\6\4\0\0\0\0\0\0\3\0\0\0\1"),
+          THEN_SILENCE }, /* one stream */
+        { "PRI * HTTP/2.0", BYTES("\0\0\0\4\0\0\0\0\0"), THEN_SILENCE },
+    };
+    struct result r[3] = { { 0 } };
+    struct testserver s;
+    struct world w;
+
+    (void)state;
+    open_world(&w, &(struct http_client_config){ 0 });
+    testserver_open(&s, w.desk.loop, "127.0.0.1:0");
+    testserver_script(&s, script, LEN(script));
+    start(&w, "GET", s.port, &r[0]);
+    assert_true(side_wait(w.desk.loop, has_heard, &s));
+    side_idle(w.desk.loop, 30); /* its settings have come */
+    start(&w, "GET", s.port, &r[1]);
+    assert_true(side_wait(w.desk.loop, has_two, &s));
+    side_idle(w.desk.loop, 30);
+    start(&w, "GET", s.port, &r[2]); /* the second one has room */
+    side_idle(w.desk.loop, 30);
+    assert_int_equal(s.conn_count, 2);
+    http_client_free(w.client);
+    w.client = NULL;
+    side_idle(w.desk.loop, 10);
+    testserver_close(&s);
+    close_world(&w);
+}
+
 static void test_a_call_that_nobody_heard_of_says_so(void **state)
 {
     struct result r = { 0 };
@@ -190,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_a_silent_server_that_answers_pings_is_waited_for),
         cmocka_unit_test(test_a_server_that_is_gone_without_a_word_is_noticed),
         cmocka_unit_test(test_a_connection_that_is_forgotten_serves_its_calls_and_gets_no_more),
+        cmocka_unit_test(test_a_full_connection_gets_company),
         cmocka_unit_test(test_a_call_that_nobody_heard_of_says_so),
     };
 
