@@ -51,6 +51,9 @@ static int add_item(struct answer *a, struct span bytes, struct err *e)
         return 0; /* they were, and nobody asks */
     if (a->n == REST_LIST_MAX_ITEMS)
         return err_set(e, ERR_LIMIT, "a list of more than %d objects", REST_LIST_MAX_ITEMS);
+    a->bytes += bytes.n;
+    if (a->bytes > REST_LIST_MAX_BYTES)
+        return err_set(e, ERR_LIMIT, "a list of more than %llu bytes", REST_LIST_MAX_BYTES);
     if (json_parse(bytes, NULL, &doc, e) < 0 ||
         object_parse(a->kind, json_doc_root(doc), &o, e) < 0)
         return err_wrap(e, "item %zu", a->n);
@@ -179,6 +182,7 @@ void answer_drop_page(struct answer *a)
 void answer_restart(struct answer *a)
 {
     a->page_from = 0;
+    a->bytes = 0;
     free(take_ptr(&a->next));
     answer_drop_page(a);
 }

@@ -18,6 +18,7 @@ struct answer {
     struct cut cut;
     struct object **items;
     size_t n, room;
+    uint64_t bytes;   /* of them all, on the wire */
     size_t page_from; /* items of the pages before */
     char *next;       /* what the last page ended with */
     uint64_t version;

@@ -30,6 +30,8 @@
 #define REST_HEAD_MAX_BYTES (256 * 1024)
 /* Objects of one list that is asked for as a whole, then it fails. Ten times what a cluster may hold of one kind. */
 #define REST_LIST_MAX_ITEMS 2000000
+/* And their bytes together, then the same: a server that never ends must not take all memory. */
+#define REST_LIST_MAX_BYTES (4ull << 30)
 /* Asked for at a time behind the scenes: a page is written by the server while others wait. */
 #define REST_PAGE_ITEMS 500
 /* A list that became too old between two pages is begun anew so often, then 410 is the caller's. */

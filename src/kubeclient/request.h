@@ -30,7 +30,8 @@ int rest_request_make(const struct kube_request *rq, struct rest_request *ret, s
 /* Path and query of a page of a list behind `next` (NULL: the first), of `limit` objects (0: all of them). */
 int rest_request_page(const struct rest_request *r, uint64_t limit, const char *next,
                       struct buf *target, struct err *e);
-/* The request of a watch that goes on behind `version` and ends by itself after so many seconds. */
+/* The request of a watch that goes on behind `version` and ends by itself after so many seconds. Version 0 would mean
+ * another thing: whatever is there now, as if it had just been made. */
 int rest_request_watch(const struct kube_watch_spec *spec, uint64_t version, unsigned seconds,
                        struct rest_request *ret, struct err *e);
 /* The version a request is said in; NULL: the kind has no such version. */

@@ -273,8 +273,8 @@ static int say(struct rest_watch *w, struct err *e)
     OWN(buf_done) struct buf target = BUF_INIT(2 * REST_TARGET_MAX_BYTES);
     OWN(rest_request_done) struct rest_request r = { 0 };
 
-    if (rest_request_watch(&spec, w->seen, (unsigned)backoff_jitter_ms(WATCH_SECONDS, 1), &r, e) <
-            0 ||
+    if (rest_request_watch(&spec, MAX(w->seen, 1ull), (unsigned)backoff_jitter_ms(WATCH_SECONDS, 1),
+                           &r, e) < 0 ||
         buf_add(&target, buf_span(&r.path), e) < 0 || buf_add(&target, buf_span(&r.query), e) < 0)
         return -1;
     if (rest_send(client_of(w), &r, buf_span(&target), &how, &w->http, e) < 0)

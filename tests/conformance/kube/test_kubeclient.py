@@ -117,9 +117,10 @@ def follow(api, ns):
         yield start
 
 
-def test_the_client_suite(api):
+def test_the_client_suite(api, ns, tmp_path):
+    stranger = with_server(api, tmp_path / "stranger", user={"token": account_token(api, ns)})
     env = {**os.environ, **({"ONE_VERSION": "1"} if api.kind == "real" else {})}
-    done = subprocess.run([program("kubeclient_suite"), api.kubeconfig], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    done = subprocess.run([program("kubeclient_suite"), api.kubeconfig, str(stranger)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=300, env=env)
     assert done.returncode == 0, done.stdout[-6000:]
     assert "PASSED" in done.stdout
@@ -152,7 +153,7 @@ def test_a_connection_that_fell_silent(api, ns, follow, tmp_path):
 
 
 def test_a_token_in_a_file_is_rotated(api, ns, tmp_path):
-    token = account_token(api, ns)
+    token = viewer_token(api, ns)
     (tmp_path / "token").write_text("this-is-no-token")
     config = with_server(api, tmp_path / "config", user={"tokenFile": "token"})
     with Probe(config, ns, "get", "kube-root-ca.crt") as probe:
@@ -163,7 +164,7 @@ def test_a_token_in_a_file_is_rotated(api, ns, tmp_path):
 
 def test_a_plugin_says_who_we_are(api, ns, tmp_path):
     """Its first token is wrong, its second one ends at once, the third one lasts."""
-    (tmp_path / "token").write_text(account_token(api, ns))
+    (tmp_path / "token").write_text(viewer_token(api, ns))
     plugin = tmp_path / "plugin"
     plugin.write_text("""#!/bin/sh
 cd "$(dirname "$0")"
@@ -189,18 +190,28 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
 
 
 def account_token(api, ns):
-    """Of the namespace's default account, which may read config maps there."""
+    """Of the namespace's default account."""
     for _ in range(200):  # the real server's controllers make it a moment after the namespace
         if api.request("GET", f"/api/v1/namespaces/{ns}/serviceaccounts/default").ok \
                 and api.request("GET", f"/api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt").ok:
             break
         time.sleep(0.05)
-    api.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings", json={
-        "metadata": {"name": "view"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": ns}]}).raise_for_status()
     answer = api.request("POST", f"/api/v1/namespaces/{ns}/serviceaccounts/default/token", json={"spec": {}})
     answer.raise_for_status()
     return answer.json()["status"]["token"]
+
+
+def viewer_token(api, ns):
+    """The same account, after it was allowed to read."""
+    token = account_token(api, ns)
+    api.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings", json={
+        "metadata": {"name": "view"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": ns}]}).raise_for_status()
+    for _ in range(200):  # the real server's authorizer learns of it a moment later
+        if api.request("GET", f"/api/v1/namespaces/{ns}/configmaps", token=token).ok:
+            break
+        time.sleep(0.05)
+    return token
 
 
 def test_the_server_is_killed_and_comes_back():
