@@ -140,6 +140,51 @@ int admit_fields(struct op *op, struct json_node *body, struct status *st)
     return check_fields(op, body, json_node_view(body), st);
 }
 
+static struct json_node *merged(struct json_edit *ed, const struct json *v);
+
+/* A member that is there already: maps become one, of anything else the last counts. */
+static void merge_into(struct json_node *object, const struct json *v)
+{
+    struct json_edit *ed = json_node_edit(object);
+
+    JSON_MEMBERS(name, value, v)
+    {
+        struct json_node *there = json_node_get_span(object, json_str(name));
+
+        if (json_node_type(there) == JSON_OBJECT && json_type(value) == JSON_OBJECT)
+            merge_into(there, value);
+        else
+            json_node_set_span(object, json_str(name), merged(ed, value));
+    }
+}
+
+static struct json_node *merged(struct json_edit *ed, const struct json *v)
+{
+    struct json_node *out;
+
+    if (json_type(v) == JSON_ARRAY) {
+        out = json_edit_array(ed);
+        JSON_EACH(item, v)
+        {
+            json_node_append(out, merged(ed, item));
+        }
+        return out;
+    }
+    if (json_type(v) != JSON_OBJECT)
+        return json_edit_view(ed, v);
+    out = json_edit_object(ed);
+    merge_into(out, v);
+    return out;
+}
+
+/* Members that were given twice. The public server reads core kinds into structures, where a second map adds to the
+ * first, and custom kinds into maps, where the last one wins. */
+static void settle_repeats(struct op *op, struct json_node *body, const struct json *sent)
+{
+    if (json_node_dedupe(body) && sent && !(op->kind->traits & KIND_CUSTOM))
+        merge_into(body, sent);
+}
+
 int admit_body(struct op *op, struct json_node *body, struct status *st)
 {
     const struct json *sent =
@@ -147,7 +192,7 @@ int admit_body(struct op *op, struct json_node *body, struct status *st)
 
     if (admit_type(op, body, st) < 0 || check_fields(op, body, sent, st) < 0)
         return -1;
-    (void)json_node_dedupe(body);
+    settle_repeats(op, body, sent);
     return admit_envelope(op, body, st);
 }
 

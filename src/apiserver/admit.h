@@ -23,6 +23,9 @@ int admit_fields(struct op *op, struct json_node *body, struct status *st);
 int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st);
 /* What its kind gets when it is created: accounts, addresses. */
 int admit_kind(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st);
+/* The same of a change, after its defaults. */
+int admit_kind_updated(struct op *op, struct json_node *body, struct json_node *was,
+                       struct status *st);
 /* The namespace is there and not on its way out. */
 int admit_namespace(struct op *op, const char *namespace, const char *name, struct status *st);
 /* The body as an object in the path's version, judged by the rules of the kind. old: what is there, in the same version,

@@ -1,6 +1,7 @@
 /* What single kinds get when they are created, beyond the defaults of their fields: a Pod its account and the token of it,
  * a Service its address. */
 #include "apiserver/admit.h"
+#include "apiserver/definition.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -156,40 +157,113 @@ static int pick_address(struct op *op, char text[32], struct status *st)
     return status_internal(st, "failed to allocate a serviceIP: range is full");
 }
 
+/* An address of this server's is of this family. */
+#define FAMILY "IPv4"
+
+static bool has_no_address(struct json_node *spec)
+{
+    return json_node_type(spec) != JSON_OBJECT ||
+           span_is(json_node_str(json_node_get(spec, "type")), "ExternalName");
+}
+
+/* Nothing is allocated for it and nothing selected: it may be of any families. */
+static bool is_free_of_families(struct json_node *spec)
+{
+    return span_is(json_node_str(json_node_get(spec, "clusterIP")), "None") &&
+           !json_node_count(json_node_get(spec, "selector"));
+}
+
+static int refuse_service(struct op *op, struct json_node *body, struct status *st)
+{
+    const char *name = json_node_cstr(json_node_get(json_node_get(body, "metadata"), "name"));
+
+    return st->causes.n ? status_invalid(st, op->kind, name ? name : "") : 0;
+}
+
+/* The policy agrees with the families, and with what it was: a family is only let go of by one that wants a single one. */
+static int check_policy(struct op *op, struct json_node *body, struct json_node *was,
+                        struct status *st)
+{
+    struct json_node *spec = json_node_get(body, "spec"), *old = json_node_get(was, "spec");
+    const struct field_path *at = AT(AT(NULL, "spec"), "ipFamilyPolicy");
+    struct span policy = json_node_str(json_node_get(spec, "ipFamilyPolicy"));
+    size_t n = json_node_count(json_node_get(spec, "ipFamilies"));
+    bool is_single = span_is(policy, "SingleStack");
+
+    if (is_single && n > 1)
+        causes_add_text(&st->causes, CAUSE_INVALID, at, policy,
+                        "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families "
+                        "are specified");
+    else if (!is_single && n == 1 && json_node_count(json_node_get(old, "ipFamilies")) > 1)
+        causes_add_text(&st->causes, CAUSE_INVALID, at, policy,
+                        "must be 'SingleStack' to release the secondary IP family");
+    return refuse_service(op, body, st);
+}
+
+/* Only what there are addresses for can be asked for. */
+static int check_families(struct op *op, struct json_node *body, struct json_node *spec,
+                          struct status *st)
+{
+    const struct field_path *at = AT(NULL, "spec");
+    struct span policy = json_node_str(json_node_get(spec, "ipFamilyPolicy"));
+    struct json_node *families = json_node_get(spec, "ipFamilies");
+    struct span address = json_node_str(json_node_get(spec, "clusterIP"));
+
+    if (!json_node_count(families) && span_find(address, ':') != SIZE_MAX)
+        causes_add_text(&st->causes, CAUSE_INVALID, AT_INDEX(AT(at, "clusterIPs"), 0), address,
+                        "IPv6 is not configured on this cluster");
+    if (span_is(policy, "RequireDualStack"))
+        causes_add_text(&st->causes, CAUSE_INVALID, AT(at, "ipFamilyPolicy"), policy,
+                        "this cluster is not configured for dual-stack services");
+    for (size_t i = 0; i < json_node_count(families); i++) {
+        struct span family = json_node_str(json_node_at(families, i));
+
+        if (!span_is(family, FAMILY))
+            causes_add_text(&st->causes, CAUSE_INVALID, AT_INDEX(AT(at, "ipFamilies"), i), family,
+                            "not configured on this cluster");
+    }
+    return refuse_service(op, body, st);
+}
+
+static void fill_families(struct json_edit *ed, struct json_node *spec, bool is_free)
+{
+    struct json_node *families = need(ed, spec, "ipFamilies", true);
+    struct span policy = json_node_str(json_node_get(spec, "ipFamilyPolicy"));
+
+    if (json_node_count(families) == 0)
+        json_node_append(families, json_edit_cstr(ed, FAMILY));
+    if (!is_free || span_is(policy, "SingleStack") || json_node_count(families) > 1)
+        return;
+    json_node_append(families,
+                     json_edit_cstr(ed, span_is(json_node_str(json_node_at(families, 0)), "IPv6")
+                                            ? "IPv4"
+                                            : "IPv6"));
+}
+
 static int admit_service(struct op *op, struct json_edit *ed, struct json_node *body,
                          struct status *st)
 {
-    struct json_node *spec = json_node_get(body, "spec"), *list;
-    struct span address = json_node_str(json_node_get(spec, "clusterIP"));
-    struct span policy = json_node_str(json_node_get(spec, "ipFamilyPolicy"));
+    struct json_node *spec = json_node_get(body, "spec");
+    bool is_free = is_free_of_families(spec);
     char picked[32];
 
-    if (json_node_type(spec) != JSON_OBJECT ||
-        span_is(json_node_str(json_node_get(spec, "type")), "ExternalName"))
+    if (has_no_address(spec))
         return 0;
-    if (!address.n) {
+    if (!json_node_str(json_node_get(spec, "ipFamilyPolicy")).n)
+        json_node_set(spec, "ipFamilyPolicy",
+                      json_edit_cstr(ed, is_free ? "RequireDualStack" : "SingleStack"));
+    if (check_policy(op, body, NULL, st) < 0 ||
+        (!is_free && check_families(op, body, spec, st) < 0))
+        return -1;
+    fill_families(ed, spec, is_free);
+    if (!json_node_str(json_node_get(spec, "clusterIP")).n) {
         if (pick_address(op, picked, st) < 0)
             return -1;
-        address = json_node_str(json_node_set(spec, "clusterIP", json_edit_cstr(ed, picked)));
+        json_node_set(spec, "clusterIP", json_edit_cstr(ed, picked));
     }
     if (!json_node_get(spec, "clusterIPs"))
-        json_node_append(need(ed, spec, "clusterIPs", true), json_edit_str(ed, address));
-    if (!json_node_get(spec, "ipFamilies")) {
-        bool is_dual = span_is(policy, "RequireDualStack") ||
-                       (span_is(address, "None") && !policy.n &&
-                        !json_node_count(json_node_get(spec, "selector")));
-
-        list = need(ed, spec, "ipFamilies", true);
-        json_node_append(list,
-                         json_edit_cstr(ed, span_find(address, ':') == SIZE_MAX ? "IPv4" : "IPv6"));
-        if (is_dual)
-            json_node_append(list, json_edit_cstr(ed, "IPv6"));
-        if (!policy.n)
-            json_node_set(spec, "ipFamilyPolicy",
-                          json_edit_cstr(ed, is_dual ? "RequireDualStack" : "SingleStack"));
-    } else if (!policy.n) {
-        json_node_set(spec, "ipFamilyPolicy", json_edit_cstr(ed, "SingleStack"));
-    }
+        json_node_append(need(ed, spec, "clusterIPs", true),
+                         json_edit_str(ed, json_node_str(json_node_get(spec, "clusterIP"))));
     return 0;
 }
 
@@ -199,5 +273,22 @@ int admit_kind(struct op *op, struct json_edit *ed, struct json_node *body, stru
         return admit_pod(op, ed, body, st);
     if (is_core(op, "Service"))
         return admit_service(op, ed, body, st);
+    if (definition_is_one(op->kind))
+        return definition_admit(op, ed, body, st);
+    return 0;
+}
+
+int admit_kind_updated(struct op *op, struct json_node *body, struct json_node *was,
+                       struct status *st)
+{
+    struct json_node *spec = json_node_get(body, "spec");
+
+    if (is_core(op, "Service") && !op->sub && !has_no_address(spec)) {
+        if (check_policy(op, body, was, st) < 0)
+            return -1;
+        return is_free_of_families(spec) ? 0 : check_families(op, body, spec, st);
+    }
+    if (definition_is_one(op->kind) && !op->sub)
+        definition_adopt(op, body, was);
     return 0;
 }

@@ -284,7 +284,9 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
     const struct http_client_config streams = { .request_max_bytes =
                                                     API_HEAD_MAX_BYTES + STREAM_TARGET_EXTRA_BYTES,
                                                 .idle_ms = STREAM_IDLE_MS };
-    struct store_config store = { .dir = s->data, .vfs = config->vfs };
+    struct store_config store = { .dir = s->data,
+                                  .vfs = config->vfs,
+                                  .first_version = (uint64_t)time(NULL) * 1000 };
 
     if (make_data(s->data, e) < 0 || store_open(s->loop, &store, &s->store, e) < 0 ||
         pki_open(s->data, &s->pki, e) < 0)

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "kube/yaml_write.h"
 
 #include <string.h>
 
@@ -25,6 +26,7 @@ void call_free(struct call *c)
     buf_done(&c->op.warnings);
     buf_done(&c->manager);
     buf_done(&c->query);
+    buf_done(&c->list_tail);
     ev_free_later(c->s->loop, c, free); /* a task of it may still be queued */
 }
 
@@ -98,14 +100,29 @@ static void add_warnings(struct call *c)
     }
 }
 
+/* False: it stays as it is. */
+static bool to_yaml(struct span json, struct buf *out)
+{
+    const struct json_limits limits = { .max_bytes = CALL_ANSWER_MAX_BYTES };
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct err e;
+
+    return json_parse(json, &limits, &doc, &e) == 0 &&
+           kube_yaml_write(json_doc_root(doc), out, &e) == 0;
+}
+
 void call_answer_bytes(struct call *c, int code, const char *type, struct span body)
 {
+    OWN(buf_done) struct buf yaml = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+
     log_call(c, code);
     c->told = code;
     add_warnings(c);
     http_answer_field(c->x, "cache-control", SPAN("no-cache, private"));
-    if (c->is_yaml && code < 300 && strcmp(type, "application/json") == 0)
+    if (c->is_yaml && strcmp(type, "application/json") == 0 && to_yaml(body, &yaml)) {
         type = "application/yaml";
+        body = buf_span(&yaml);
+    }
     http_answer(c->x, code, type, body);
     call_free(c);
 }

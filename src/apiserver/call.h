@@ -7,6 +7,7 @@
 #ifndef SILICA_APISERVER_CALL_H
 #define SILICA_APISERVER_CALL_H
 
+#include "apiserver/accept.h"
 #include "apiserver/apiserver.h"
 #include "apiserver/op.h"
 #include "apiserver/request.h"
@@ -19,13 +20,6 @@
 #define CALL_QUERY_MAX_BYTES   (1 << 20)
 #define CALL_WARNING_MAX_BYTES 4096
 
-enum call_form {
-    FORM_OBJECT,
-    FORM_TABLE,
-    FORM_PARTIAL,      /* PartialObjectMetadata */
-    FORM_PARTIAL_LIST, /* a list of them; becomes FORM_PARTIAL where a list is made */
-};
-
 struct call {
     struct call *next, **link;
     struct apiserver *s;
@@ -35,7 +29,7 @@ struct call {
     struct op op; /* kind, version, names */
     enum call_form form;
     enum table_include include;
-    bool is_yaml;          /* the answer is called YAML, which JSON is too */
+    bool is_yaml;          /* the answer is told in YAML */
     bool is_no_page;       /* the path is nobody's */
     struct selection want; /* of a list, a watch, a delete of many */
     struct store_wait wait;
@@ -50,7 +44,8 @@ struct call {
     struct http_relay *relay; /* it was passed on: x is the relay's, and its end is the call's */
     uint64_t began_us;
     struct buf manager;
-    struct buf query; /* of the last call_query */
+    struct buf query;     /* of the last call_query */
+    struct buf list_tail; /* what follows the items of a list in YAML */
 };
 
 /* Ends the call's life; the exchange is not touched any more. */
@@ -65,6 +60,7 @@ bool call_query_bool(struct call *c, const char *name);
 int call_not_a_number(struct call *c, const char *text);
 
 /* The answers. Each ends the call. */
+/* What is JSON goes out as YAML where that was asked for. */
 void call_answer_bytes(struct call *c, int code, const char *type, struct span body);
 void call_refuse(struct call *c); /* with c->status */
 /* A path that is nobody's: plain text, as the public server's. */
@@ -76,12 +72,12 @@ void call_answer_status(struct call *c);
 
 /* render.c: the bytes of an object as this call wants them; -1 with c->status. */
 int render_object(struct call *c, struct object *o, struct buf *out);
-/* One element of a list, or of a table's rows. */
-int render_item(struct call *c, struct object *o, struct buf *out);
+/* One element of a list, or of a table's rows, with what stands between it and the one before. */
+int render_item(struct call *c, struct object *o, bool is_first, struct buf *out);
 /* What goes before and after the items of a list. remaining 0: not said. next NULL: this is the last part. */
 int render_list_begin(struct call *c, uint64_t version, const char *next, uint64_t remaining,
                       struct buf *out);
-int render_list_end(struct call *c, struct buf *out);
+int render_list_end(struct call *c, bool is_empty, struct buf *out);
 /* An event of a watch; NULL object: a bookmark at `version`. */
 int render_event(struct call *c, enum event_type type, struct object *o, struct buf *out);
 int render_bookmark(struct call *c, uint64_t version, bool is_end_of_list, struct buf *out);

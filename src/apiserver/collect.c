@@ -1,5 +1,8 @@
 #include "apiserver/collect.h"
 
+#include "apiserver/admit.h"
+#include "apiserver/definition.h"
+#include "apiserver/ending.h"
 #include "apiserver/limits.h"
 #include "apiserver/op_write.h"
 #include "apiserver/pki.h"
@@ -43,7 +46,8 @@ struct collect {
     struct follow *follows; /* one per kind */
     size_t kind_count;
     const struct kind *kinds;
-    unsigned namespaces; /* the kind's number */
+    unsigned namespaces, definitions; /* numbers of kinds */
+    struct ev_timer restore;          /* after a definition of ours was deleted */
     struct owner **slots;
     size_t slot_count, owner_count;
     struct task *first, **last;
@@ -248,6 +252,15 @@ static void wake_namespace(struct collect *c, const char *name)
         look_at(c, c->namespaces, o);
 }
 
+static void on_restore(void *ctx)
+{
+    struct collect *c = ctx;
+    struct err e;
+
+    if (definition_seed(c->s->store, &e) < 0)
+        log_warn("collect.definitions", KV("err", &e));
+}
+
 static bool on_event(void *ctx, struct store_event *ev)
 {
     struct follow *f = ctx;
@@ -262,6 +275,8 @@ static bool on_event(void *ctx, struct store_event *ev)
             look_at(c, ev->kind, ev->now);
         return true;
     }
+    if (ev->kind == c->definitions)
+        ev_timer_start(c->s->loop, &c->restore, COLLECT_RESTORE_MS, on_restore, c);
     wake_dependents(c, object_uid(ev->now));
     wake_owners(c, ev->now);
     wake_namespace(c, object_namespace(ev->now));
@@ -360,14 +375,17 @@ static bool drop_owner_ref(struct json_edit *ed, struct json_node *root, const v
     return is_changed;
 }
 
-static bool drop_namespace_finalizer(struct json_edit *ed, struct json_node *root, const void *name)
+/* What is left in it; when that is nothing, we hold it no more. */
+static bool end_namespace(struct json_edit *ed, struct json_node *root, const void *left)
 {
+    const struct ending *ending = left;
     struct json_node *list = json_node_get(json_node_get(root, "spec"), "finalizers");
-    bool is_changed = false;
+    char now[TIME_TEXT_BYTES];
+    bool is_changed = ending_write(ending, root, admit_now(now));
 
     (void)ed;
-    for (size_t i = json_node_count(list); i-- > 0;) {
-        if (span_is(json_node_str(json_node_at(list, i)), name)) {
+    for (size_t i = json_node_count(list); !ending->kind_count && i-- > 0;) {
+        if (span_is(json_node_str(json_node_at(list, i)), NAMESPACE_FINALIZER)) {
             json_node_remove_at(list, i);
             is_changed = true;
         }
@@ -549,12 +567,11 @@ static void furnish(struct collect *c, const char *namespace)
         put(c, "configmaps", namespace, buf_cstr(&text));
 }
 
-/* Deletes some of what is in a namespace that ends; true when nothing is left. */
-static bool empty(struct collect *c, const char *namespace)
+/* Deletes what is in a namespace that ends, some of it in one turn; *left is what stays for now. False: there is more. */
+static bool empty(struct collect *c, const char *namespace, struct ending *left)
 {
     struct shelf *shelf = store_snapshot(c->s->store, STORE_HEAD, NULL);
     size_t budget = COLLECT_SLICE;
-    bool is_empty = true;
 
     for (unsigned k = 0; k < c->kind_count && budget > 0; k++) {
         struct shelf_key from = { k, namespace, "" };
@@ -567,25 +584,32 @@ static bool empty(struct collect *c, const char *namespace)
         shelf_walk_init(&walk, shelf, &from, false);
         while (budget > 0 && (o = shelf_walk_next(&walk, &kind)) && kind == k &&
                strcmp(object_namespace(o), namespace) == 0) {
-            is_empty = false;
+            struct shelf_key key = { k, namespace, object_name(o) };
+
             if (!object_is_deleting(o)) {
                 delete (c, k, o, OP_BACKGROUND);
                 budget--;
             }
+            o = store_get(c->s->store, STORE_HEAD, &key);
+            if (o)
+                ending_add(left, &c->kinds[k], o);
         }
     }
     shelf_unref(shelf);
-    return is_empty;
+    return budget > 0;
 }
 
 static void judge_namespace(struct collect *c, struct object *o)
 {
     OWN(object_done) struct object *held = object_ref(o);
+    OWN(ending_done) struct ending left = { .kind_count = 0 };
 
     if (!object_is_deleting(held))
         furnish(c, object_name(held));
-    else if (empty(c, object_name(held)))
-        change(c, c->namespaces, held, drop_namespace_finalizer, NAMESPACE_FINALIZER);
+    else if (empty(c, object_name(held), &left))
+        change(c, c->namespaces, held, end_namespace, &left);
+    else
+        look_at(c, c->namespaces, held);
 }
 
 /* ---- the queue ---- */
@@ -684,6 +708,8 @@ struct collect *collect_open(struct apiserver *s)
     c->kinds = kinds_all(&c->kind_count);
     c->follows = own_array(c->kind_count, sizeof *c->follows);
     c->namespaces = op_number(kind_find("", "v1", "namespaces"));
+    c->definitions =
+        op_number(kind_find("apiextensions.k8s.io", "v1", "customresourcedefinitions"));
     c->last = &c->first;
     grow(c);
     start(c);
@@ -696,6 +722,7 @@ void collect_close(struct collect *c)
         return;
     c->is_closing = true;
     ev_post_cancel(&c->work);
+    ev_timer_stop(c->s->loop, &c->restore);
     for (unsigned k = 0; k < c->kind_count; k++)
         store_watch_stop(&c->follows[k].watch);
     forget_all(c);

@@ -299,12 +299,28 @@ static bool wants_aggregated(const struct call *c)
 
 /* ---- OpenAPI ---- */
 
+/* What old clients ask for, and what they must be told, as '@' is no part of a media type. */
+#define PROTO_ASKED "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+#define PROTO_TOLD  "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+#define PROTO_PATH  "/openapi/v2 in protobuf" /* where that document is kept */
+
+/* Version 2 in protobuf: clients that name it take it first, and some take nothing else. */
+static bool wants_proto(const struct call *c, struct span path)
+{
+    struct span accept = http_field(c->x, "accept");
+
+    return span_is(path, "/openapi/v2") &&
+           (accept_names(accept, PROTO_ASKED) || accept_names(accept, PROTO_TOLD));
+}
+
 static int write_document(struct span path, struct buf *out, struct err *e)
 {
     static const struct openapi_info info = { "v1.36.3" };
     struct span rest, group = SPAN_NONE, version = SPAN_NONE;
     OWN_MEM char *group_text = NULL, *version_text = NULL;
 
+    if (span_is(path, PROTO_PATH))
+        return openapi_v2_proto(&info, out, e);
     if (span_is(path, "/openapi/v2"))
         return openapi_v2(&info, out, e);
     if (span_is(path, "/openapi/v3"))
@@ -327,8 +343,11 @@ static void answer_document(struct call *c, struct span path)
 {
     struct api_document *d = c->s->documents;
     OWN(buf_done) struct buf bytes = BUF_INIT(OPENAPI_MAX_BYTES);
+    bool is_proto = wants_proto(c, path);
     struct err e;
 
+    if (is_proto)
+        path = SPAN(PROTO_PATH);
     while (d && !span_is(path, d->path))
         d = d->next;
     if (!d && write_document(path, &bytes, &e) < 0) {
@@ -344,7 +363,7 @@ static void answer_document(struct call *c, struct span path)
         d->next = c->s->documents;
         c->s->documents = d;
     }
-    call_answer_bytes(c, 200, "application/json", buf_span(&d->bytes));
+    call_answer_bytes(c, 200, is_proto ? PROTO_TOLD : "application/json", buf_span(&d->bytes));
 }
 
 /* ---- paths ---- */
@@ -372,6 +391,10 @@ static void answer_json(struct call *c, struct json_out *o, struct buf *body, bo
 {
     struct err e;
     bool is_aggregated = wants_aggregated(c);
+    struct accept wanted;
+
+    if (accept_read(http_field(c->x, "accept"), &wanted))
+        c->is_yaml = wanted.is_yaml;
 
     if (!is_found && span_starts(http_path(c->x), "/api/")) {
         (void)status_no_resource(&c->status);

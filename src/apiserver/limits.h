@@ -35,6 +35,7 @@
     (64 * 1024) /* of one turn; encrypting them takes 0.1 ms (slices.h has the time) */
 #define LIST_SLICE_OBJECTS   256          /* the same where few are selected */
 #define COLLECT_SLICE        128          /* objects looked at in one turn */
+#define COLLECT_RESTORE_MS   1500         /* a client that waits for a delete sees that it went */
 #define API_IDLE_TIMEOUT_MS  (10 * 60000) /* clients keep connections for their next call */
 #define DELETE_SLICE_OBJECTS 64           /* each is a write */
 #define WATCH_BOOKMARK_MS    60000        /* about once a minute, as clients expect */

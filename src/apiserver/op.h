@@ -90,7 +90,7 @@ int op_patch(struct op *op, enum op_patch type, struct span patch, struct object
 int op_delete(struct op *op, const struct op_delete *how, struct object **ret, bool *ret_is_gone,
               struct status *st);
 /* One of many, found in the op's place: one that went meanwhile is no fault, and *ret stays as it is. */
-int op_delete_found(const struct op *op, const struct object *found, const struct op_delete *how,
+int op_delete_found(struct op *op, const struct object *found, const struct op_delete *how,
                     struct object **ret, struct status *st);
 
 #endif

@@ -1,4 +1,5 @@
 #include "apiserver/admit.h"
+#include "apiserver/definition.h"
 #include "apiserver/grant.h"
 #include "apiserver/op_write.h"
 
@@ -88,6 +89,7 @@ static int create_once(struct op *op, struct json_edit *ed, struct json_node *bo
 int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
               struct status *st)
 {
+    OWN(object_done) struct object *given = NULL;
     struct json_node *meta;
     bool is_made_up;
     int tries = 0;
@@ -96,6 +98,11 @@ int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struc
         return -1;
     meta = json_node_get(body, "metadata");
     is_made_up = json_node_str(json_node_get(meta, "name")).n == 0;
+    given = object_ref(definition_given(op, name_of(body)));
+    if (given) {
+        op->name = object_name(given);
+        return op_replace(op, ed, given, body, ret, st);
+    }
     while (create_once(op, ed, body, ret, st) < 0) {
         if (!is_made_up || st->code != 409 || ++tries == NAME_TRIES_MAX)
             return -1;

@@ -1,4 +1,5 @@
 #include "apiserver/admit.h"
+#include "apiserver/definition.h"
 #include "apiserver/op_write.h"
 
 #include "base/time.h"
@@ -160,10 +161,14 @@ int op_delete(struct op *op, const struct op_delete *how, struct object **ret, b
     if (freeze_marked(op, ed, old, how, &marked, st) < 0)
         return -1;
     *ret_is_gone = op_may_go(marked);
-    if (*ret_is_gone) /* nobody has seen the mark, but a Pod is always shown with it */
-        return op_commit(op, STORE_DELETE,
-                         object_is_deleting(old) || is_core(op, "Pod") ? marked : old, true, ret,
-                         st);
+    if (*ret_is_gone) { /* nobody has seen the mark, but a Pod is always shown with it */
+        if (op_commit(op, STORE_DELETE,
+                      object_is_deleting(old) || is_core(op, "Pod") ? marked : old, true, ret,
+                      st) < 0)
+            return -1;
+        definition_warn(op, object_name(old));
+        return 0;
+    }
     if (object_is_same(old, marked)) {
         *ret = object_ref(old);
         return 0;
@@ -171,15 +176,18 @@ int op_delete(struct op *op, const struct op_delete *how, struct object **ret, b
     return op_commit(op, STORE_UPDATE, marked, true, ret, st);
 }
 
-int op_delete_found(const struct op *place, const struct object *found, const struct op_delete *how,
+int op_delete_found(struct op *place, const struct object *found, const struct op_delete *how,
                     struct object **ret, struct status *st)
 {
     struct op op = *place;
     bool is_gone;
+    int rc;
 
     op.namespace = object_namespace(found);
     op.name = object_name(found);
-    if (op_delete(&op, how, ret, &is_gone, st) == 0)
+    rc = op_delete(&op, how, ret, &is_gone, st);
+    place->warnings = op.warnings; /* they may have grown */
+    if (rc == 0)
         return 0;
     if (st->code != 404)
         return -1;

@@ -1,4 +1,5 @@
 #include "apiserver/admit.h"
+#include "apiserver/definition.h"
 #include "apiserver/op_write.h"
 
 #include "kube/patch.h"
@@ -131,7 +132,7 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
     old = object_ref(store_get(op->store, STORE_HEAD, &key));
     if (!old && op->sub)
         return status_not_found(st, op->kind, op->name);
-    if (old) {
+    if (old && !definition_given(op, op->name)) {
         if (admit_show(op, old, &shown, st) < 0)
             return -1;
         live = object_thaw(shown, kind_api_version(op->kind, op->version), ed);

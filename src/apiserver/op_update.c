@@ -159,8 +159,9 @@ int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct j
     if (check_finalizers(op, was, body, st) < 0 || admit_defaults(op, body, st) < 0)
         return -1;
     default_updated(op->kind, body, was);
-    if (grant_check(op, body, was, st) < 0 || admit_track(op, was, body, st) < 0 ||
-        admit_rules(op, body, shown, &mine, st) < 0 || admit_store(op, mine, old, &o, st) < 0)
+    if (admit_kind_updated(op, body, was, st) < 0 || grant_check(op, body, was, st) < 0 ||
+        admit_track(op, was, body, st) < 0 || admit_rules(op, body, shown, &mine, st) < 0 ||
+        admit_store(op, mine, old, &o, st) < 0)
         return -1;
     if (object_is_same(old, o)) {
         *ret = object_ref(old);

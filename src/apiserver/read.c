@@ -44,7 +44,7 @@ static void list_free(struct call *c)
 
 static void end_list(struct call *c, struct list *l)
 {
-    if (render_list_end(c, &l->out) < 0) {
+    if (render_list_end(c, !l->has_items, &l->out) < 0) {
         if (l->has_begun) {
             http_answer_abort(c->x);
             call_free(c);
@@ -54,7 +54,8 @@ static void end_list(struct call *c, struct list *l)
         return;
     }
     if (!l->has_begun) {
-        call_answer_bytes(c, 200, "application/json", buf_span(&l->out));
+        call_answer_bytes(c, 200, c->is_yaml ? "application/yaml" : "application/json",
+                          buf_span(&l->out));
         return;
     }
     http_answer_write(c->x, buf_span(&l->out));
@@ -96,7 +97,6 @@ static void go_on(void *ctx)
     struct call *c = ctx;
     struct list *l = c->stream;
     size_t budget = LIST_SLICE_OBJECTS;
-    struct err e;
 
     do {
         struct object *o = l->limit ? pages_next(&l->pages, &budget) : NULL;
@@ -107,7 +107,7 @@ static void go_on(void *ctx)
             end_list(c, l);
             return;
         }
-        if ((l->has_items && buf_addc(&l->out, ',', &e) < 0) || render_item(c, o, &l->out) < 0) {
+        if (render_item(c, o, !l->has_items, &l->out) < 0) {
             fail_list(c, l);
             return;
         }

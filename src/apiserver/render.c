@@ -2,8 +2,10 @@
 #include "apiserver/call.h"
 
 #include "kube/table.h"
+#include "kube/yaml_write.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static const char *api_version(const struct call *c)
@@ -74,9 +76,31 @@ static int write_one(struct call *c, struct object *o, bool is_typed, struct buf
     return write_partial(c, o, out);
 }
 
-/* What core kinds are in a list, the list says. */
-int render_item(struct call *c, struct object *o, struct buf *out)
+/* In YAML each item is whole lines, and the name of the list is still without its line end. */
+static int write_yaml_item(struct call *c, struct object *o, bool is_first, struct buf *out)
 {
+    OWN(buf_done) struct buf text = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct err e;
+
+    if (write_one(c, o, c->op.kind->traits & KIND_CUSTOM, &text) < 0)
+        return -1;
+    if ((is_first && buf_addc(out, '\n', &e) < 0) ||
+        json_parse(buf_span(&text), NULL, &doc, &e) < 0 ||
+        kube_yaml_write_item(json_doc_root(doc), out, &e) < 0)
+        return fail(c, &e);
+    return 0;
+}
+
+/* What core kinds are in a list, the list says. */
+int render_item(struct call *c, struct object *o, bool is_first, struct buf *out)
+{
+    struct err e;
+
+    if (c->is_yaml)
+        return write_yaml_item(c, o, is_first, out);
+    if (!is_first && buf_addc(out, ',', &e) < 0)
+        return fail(c, &e);
     return write_one(c, o, c->op.kind->traits & KIND_CUSTOM, out);
 }
 
@@ -94,6 +118,11 @@ int render_object(struct call *c, struct object *o, struct buf *out)
     return table_write_one(&view, seen, out, &e) < 0 ? fail(c, &e) : 0;
 }
 
+static const char *items_name(const struct call *c)
+{
+    return c->form == FORM_TABLE ? "rows" : "items";
+}
+
 static void list_names(const struct call *c, const char **ret_kind, const char **ret_version)
 {
     *ret_kind = c->form == FORM_TABLE     ? "Table"
@@ -102,9 +131,35 @@ static void list_names(const struct call *c, const char **ret_kind, const char *
     *ret_version = c->form == FORM_OBJECT ? api_version(c) : "meta.k8s.io/v1";
 }
 
-/* Everything but the items, which follow, and the two last brackets. */
-int render_list_begin(struct call *c, uint64_t version, const char *next, uint64_t remaining,
-                      struct buf *out)
+/* The list without its items, `json`, in two parts: what stands before them goes out, what follows them is kept. */
+static int begin_yaml_list(struct call *c, struct span json, struct buf *out)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(json_doc_done) struct json_doc *doc = NULL, *before = NULL, *after = NULL;
+    struct json_node *head = json_edit_object(ed), *tail = json_edit_object(ed);
+    const char *items = items_name(c);
+    struct err e;
+
+    if (json_parse(json, NULL, &doc, &e) < 0)
+        return fail(c, &e);
+    JSON_MEMBERS(name, value, json_doc_root(doc))
+    {
+        int order = strcmp(json_cstr(name), items);
+
+        if (order)
+            json_node_set(order < 0 ? head : tail, json_cstr(name), json_edit_view(ed, value));
+    }
+    if (json_node_freeze(head, &before, &e) < 0 || json_node_freeze(tail, &after, &e) < 0 ||
+        kube_yaml_write(json_doc_root(before), out, &e) < 0 ||
+        buf_addf(out, &e, "%s:", items) < 0 ||
+        (json_node_count(tail) && kube_yaml_write(json_doc_root(after), &c->list_tail, &e) < 0))
+        return fail(c, &e);
+    return 0;
+}
+
+/* The list with no items in it. */
+static int write_list_begin(struct call *c, uint64_t version, const char *next, uint64_t remaining,
+                            struct buf *out)
 {
     const char *kind, *group_version;
     struct json_out o;
@@ -126,20 +181,37 @@ int render_list_begin(struct call *c, uint64_t version, const char *next, uint64
     json_out_object_end(&o);
     if (c->form == FORM_TABLE)
         json_out_key(&o, "columnDefinitions"), table_columns(c->op.kind, c->op.version, &o);
-    json_out_key(&o, c->form == FORM_TABLE ? "rows" : "items");
+    json_out_key(&o, items_name(c));
     json_out_array_begin(&o), json_out_array_end(&o);
     json_out_object_end(&o);
-    if (json_out_end(&o, &e) < 0)
-        return fail(c, &e);
+    return json_out_end(&o, &e) < 0 ? fail(c, &e) : 0;
+}
+
+int render_list_begin(struct call *c, uint64_t version, const char *next, uint64_t remaining,
+                      struct buf *out)
+{
+    OWN(buf_done) struct buf json = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+
+    if (c->is_yaml)
+        return write_list_begin(c, version, next, remaining, &json) < 0
+                   ? -1
+                   : begin_yaml_list(c, buf_span(&json), out);
+    if (write_list_begin(c, version, next, remaining, out) < 0)
+        return -1;
     buf_truncate(out, out->n - 2);
     return 0;
 }
 
-int render_list_end(struct call *c, struct buf *out)
+int render_list_end(struct call *c, bool is_empty, struct buf *out)
 {
     struct err e;
 
-    return buf_add(out, SPAN("]}\n"), &e) < 0 ? fail(c, &e) : 0;
+    if (!c->is_yaml)
+        return buf_add(out, SPAN("]}\n"), &e) < 0 ? fail(c, &e) : 0;
+    if ((is_empty && buf_add(out, SPAN(" []\n"), &e) < 0) ||
+        buf_add(out, buf_span(&c->list_tail), &e) < 0)
+        return fail(c, &e);
+    return 0;
 }
 
 int render_event(struct call *c, enum event_type type, struct object *o, struct buf *out)

@@ -12,52 +12,6 @@
 
 /* ---- what the answer shall look like ---- */
 
-/* "application/json;as=Table;v=v1;g=meta.k8s.io, application/json;q=0.9": the first that we can make. */
-static enum call_form read_accept(struct call *c, bool *ret_is_acceptable, bool *ret_is_type_known)
-{
-    struct span field = http_field(c->x, "accept"), one, part;
-    bool is_yaml;
-
-    *ret_is_acceptable = true;
-    *ret_is_type_known = false;
-    if (!field.n)
-        return FORM_OBJECT;
-    while (span_cut(&field, ',', &one)) {
-        enum call_form form = FORM_OBJECT;
-        bool is_known = true, is_v1 = true;
-        struct span type;
-
-        if (!span_cut(&one, ';', &type))
-            continue;
-        type = span_trim(type);
-        is_yaml = span_is_nocase(type, "application/yaml");
-        if (!is_yaml && !span_is_nocase(type, "application/json") && !span_is(type, "*/*") &&
-            !span_is(type, "application/*") &&
-            !span_is_nocase(type, "application/json;stream=watch"))
-            continue;
-        *ret_is_type_known = true;
-        while (span_cut(&one, ';', &part)) {
-            part = span_trim(part);
-            if (span_is(part, "as=Table"))
-                form = FORM_TABLE;
-            else if (span_is(part, "as=PartialObjectMetadata"))
-                form = FORM_PARTIAL;
-            else if (span_is(part, "as=PartialObjectMetadataList"))
-                form = FORM_PARTIAL_LIST;
-            else if (span_starts(part, "as="))
-                is_known = false;
-            else if (span_starts(part, "v="))
-                is_v1 = span_is(part, "v=v1") || span_is(part, "v=v1beta1");
-        }
-        if (is_known && (is_v1 || form == FORM_OBJECT)) {
-            c->is_yaml = is_yaml;
-            return form;
-        }
-    }
-    *ret_is_acceptable = false;
-    return FORM_OBJECT;
-}
-
 /* is_type_known: only what was wanted behind it was not. */
 static int refuse_form(struct call *c, bool is_type_known)
 {
@@ -75,11 +29,17 @@ static int refuse_form(struct call *c, bool is_type_known)
 static int read_form(struct call *c)
 {
     const char *include;
-    bool is_acceptable, is_type_known;
+    struct accept wanted;
 
-    c->form = read_accept(c, &is_acceptable, &is_type_known);
-    if (!is_acceptable)
-        return refuse_form(c, is_type_known);
+    if (!accept_read(http_field(c->x, "accept"), &wanted))
+        return refuse_form(c, wanted.is_type_known);
+    c->form = wanted.form;
+    c->is_yaml = wanted.is_yaml;
+    if (c->is_yaml && c->req.verb == VERB_WATCH)
+        return status_not_acceptable(&c->status,
+                                     "only the following media types are accepted: "
+                                     "application/json;stream=watch, "
+                                     "application/vnd.kubernetes.protobuf;stream=watch");
     if (c->form == FORM_PARTIAL && c->req.verb == VERB_LIST)
         return status_not_acceptable(&c->status,
                                      "you requested PartialObjectMetadata, but the requested "
@@ -246,6 +206,7 @@ static struct call *call_new(struct apiserver *s, struct http_exchange *x)
                         .status = STATUS_INIT,
                         .manager = BUF_INIT(1024),
                         .query = BUF_INIT(CALL_QUERY_MAX_BYTES),
+                        .list_tail = BUF_INIT(CALL_WARNING_MAX_BYTES * 4),
                         .began_us = time_mono_us() };
     c->op.warnings.max = CALL_WARNING_MAX_BYTES;
     c->next = s->calls;

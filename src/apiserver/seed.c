@@ -1,5 +1,6 @@
 #include "apiserver/seed.h"
 
+#include "apiserver/definition.h"
 #include "apiserver/op.h"
 #include "net/addr.h"
 
@@ -133,5 +134,5 @@ int seed(struct apiserver *s, struct err *e)
         if (put(s, g, e) < 0)
             return -1;
     }
-    return put_slice(s, e);
+    return definition_seed(s->store, e) < 0 ? -1 : put_slice(s, e);
 }

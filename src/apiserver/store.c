@@ -166,6 +166,8 @@ static int load_row(void *ctx, const struct disk_row *r, struct err *e)
         return err_set(e, ERR_UNSUPPORTED,
                        "the store holds a '%.*s', which this program does not know",
                        SPAN_ARG(r->resource));
+    if (st->version == 0) /* the first of all: nothing was before it */
+        history_begin(st->history, r->version - 1);
     if (parse_row(kind, r->body, &o, e) < 0)
         return err_wrap(e, "version %llu in the store", (unsigned long long)r->version);
     key = (struct shelf_key){ store_kind_number(st, kind), object_namespace(o), object_name(o) };
@@ -213,6 +215,10 @@ static int begin(struct store *st, const struct store_config *config, struct err
     history_begin(st->history, st->version);
     if (disk_load(st->disk, load_row, st, e) < 0)
         return -1;
+    if (st->version == 0) {
+        st->version = config->first_version;
+        history_begin(st->history, st->version);
+    }
     st->committed = shelf_ref(st->head);
     st->committed_version = st->version;
     history_commit(st->history, st->version);

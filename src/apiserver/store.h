@@ -20,6 +20,9 @@ struct store;
 
 struct store_config {
     const char *dir; /* exists */
+    /* A new store counts on from here: above all that a store before it in this place can have told, so that who
+     * watched that one hears 410 and not silence. */
+    uint64_t first_version;
     /* For tests; 0 and NULL: as limits.h says. */
     const char *vfs;
     int checkpoint_pages;

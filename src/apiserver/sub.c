@@ -1,11 +1,12 @@
-/* The paths below an object that are not the object: scale, token, eviction, binding, finalize. */
+/* The paths below an object that are not the object: token, eviction, binding, finalize; scale is sub_scale.c. */
+#include "apiserver/sub.h"
+
 #include "apiserver/admit.h"
 #include "apiserver/body.h"
 #include "apiserver/op_write.h"
 #include "apiserver/pki.h"
 #include "apiserver/token.h"
 #include "base/log.h"
-#include "kube/patch.h"
 #include "kube/time.h"
 
 #include <string.h>
@@ -14,19 +15,6 @@
 #define TOKEN_DEFAULT_S 3600
 #define TOKEN_MIN_S     600
 #define TOKEN_MAX_S     (365 * 24 * 3600)
-
-static void answer_node(struct call *c, int code, struct json_node *root)
-{
-    OWN(buf_done) struct buf body = BUF_INIT(CALL_ANSWER_MAX_BYTES);
-    struct err e;
-
-    if (json_node_write(root, &body, &e) < 0) {
-        (void)status_of_err(&c->status, &e);
-        call_refuse(c);
-    } else {
-        call_answer_bytes(c, code, "application/json", buf_span(&body));
-    }
-}
 
 /* Bytes that wait for the commit of what they tell. */
 struct later {
@@ -55,21 +43,29 @@ static void on_committed(void *ctx, const struct err *e)
     }
 }
 
-static void answer_later(struct call *c, int code, struct json_node *root)
+void sub_answer_later(struct call *c, int code, struct buf *body)
 {
     struct later *l = NEW(struct later);
-    struct err e;
 
     l->code = code;
     l->body.max = CALL_ANSWER_MAX_BYTES;
+    buf_move(&l->body, body);
     c->stream = l;
     c->stream_free = later_free;
-    if (json_node_write(root, &l->body, &e) < 0) {
+    store_wait(c->s->store, &c->wait, store_version(c->s->store, STORE_HEAD), on_committed, c);
+}
+
+static void answer_later(struct call *c, int code, struct json_node *root)
+{
+    OWN(buf_done) struct buf body = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+    struct err e;
+
+    if (json_node_write(root, &body, &e) < 0) {
         (void)status_of_err(&c->status, &e);
         call_refuse(c);
-        return;
+    } else {
+        sub_answer_later(c, code, &body);
     }
-    store_wait(c->s->store, &c->wait, store_version(c->s->store, STORE_HEAD), on_committed, c);
 }
 
 static struct json_node *set_object(struct json_edit *ed, struct json_node *parent,
@@ -78,8 +74,8 @@ static struct json_node *set_object(struct json_edit *ed, struct json_node *pare
     return json_node_set(parent, name, json_edit_object(ed));
 }
 
-static void copy_meta(struct json_edit *ed, struct json_node *to, struct json_node *from,
-                      const char *const *names)
+void sub_copy_meta(struct json_edit *ed, struct json_node *to, struct json_node *from,
+                   const char *const *names)
 {
     for (; *names; names++) {
         struct json_node *v = json_node_get(from, *names);
@@ -87,139 +83,6 @@ static void copy_meta(struct json_edit *ed, struct json_node *to, struct json_no
         if (v)
             json_node_set(to, *names, json_node_copy(ed, v));
     }
-}
-
-/* ---- scale ---- */
-
-static void write_selector(struct json_edit *ed, const struct kind_scale *scale,
-                           const struct object *o, struct json_node *status)
-{
-    const struct json *there = object_at(o, scale->selector);
-    OWN(selector_done) struct selector *s = NULL;
-    OWN(buf_done) struct buf text = BUF_INIT(64 * 1024);
-    struct err e;
-
-    if (!scale->is_label_selector) {
-        if (json_str(there).n)
-            json_node_set(status, "selector", json_edit_str(ed, json_str(there)));
-    } else if (selector_of(there, &s, &e) == 0 && selector_write(s, &text, &e) == 0) {
-        json_node_set(status, "selector", json_edit_str(ed, buf_span(&text)));
-    }
-}
-
-static struct json_node *make_scale(struct json_edit *ed, struct op *op, struct object *shown)
-{
-    static const char *const names[] = {
-        "name", "namespace", "uid", "resourceVersion", "creationTimestamp", NULL
-    };
-    const struct kind_scale *scale = op->version->scale;
-    struct json_node *root = json_edit_object(ed), *whole = object_thaw(shown, NULL, ed), *spec,
-                     *status;
-    int64_t n;
-
-    json_node_set(root, "kind", json_edit_cstr(ed, "Scale"));
-    json_node_set(root, "apiVersion", json_edit_cstr(ed, "autoscaling/v1"));
-    copy_meta(ed, set_object(ed, root, "metadata"), json_node_get(whole, "metadata"), names);
-    spec = set_object(ed, root, "spec");
-    if (json_i64(object_at(shown, scale->spec_replicas), &n) && n != 0)
-        json_node_set(spec, "replicas", json_edit_i64(ed, n));
-    status = set_object(ed, root, "status");
-    if (!json_i64(object_at(shown, scale->status_replicas), &n))
-        n = 0;
-    json_node_set(status, "replicas", json_edit_i64(ed, n));
-    write_selector(ed, scale, shown, status);
-    return root;
-}
-
-static int read_scale(struct op *op, struct json_node *scale, int64_t *ret, struct status *st)
-{
-    struct json_node *meta = json_node_get(scale, "metadata");
-    struct span name = json_node_str(json_node_get(meta, "name"));
-
-    if (name.n && !span_is(name, op->name))
-        return status_bad_request(
-            st, "the name of the object (%.*s) does not match the name on the URL (%s)",
-            SPAN_ARG(name), op->name);
-    *ret = 0;
-    (void)json_node_i64(json_node_get(json_node_get(scale, "spec"), "replicas"), ret);
-    if (*ret < 0 && !(op->kind->traits & KIND_CUSTOM)) { /* theirs is told by their rules */
-        char shown[32];
-
-        (void)snprintf(shown, sizeof shown, "%lld", (long long)*ret);
-        causes_add_shown(&st->causes, CAUSE_INVALID, AT(AT(NULL, "spec"), "replicas"), shown,
-                         "should be a non-negative integer");
-        return status_invalid(st, op->kind, op->name);
-    }
-    return 0;
-}
-
-/* Puts the number where the kind keeps it ("spec.replicas"), and takes the rest of the way of an update. */
-static int put_scale(struct op *op, struct json_edit *ed, struct object *old,
-                     struct json_node *scale, struct object **ret, struct status *st)
-{
-    OWN(object_done) struct object *shown = NULL;
-    struct json_node *root,
-        *given = json_node_get(json_node_get(scale, "metadata"), "resourceVersion");
-    int64_t replicas;
-
-    if (read_scale(op, scale, &replicas, st) < 0 || admit_show(op, old, &shown, st) < 0)
-        return -1;
-    root = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
-    if (json_node_str(given).n)
-        json_node_set(json_node_get(root, "metadata"), "resourceVersion",
-                      json_edit_str(ed, json_node_str(given)));
-    json_node_set(json_node_get(root, "spec"), "replicas", json_edit_i64(ed, replicas));
-    return op_replace(op, ed, old, root, ret, st);
-}
-
-static int change_scale(struct call *c, struct span bytes, struct json_edit *ed,
-                        struct object **ret)
-{
-    OWN(object_done) struct object *old = NULL, *shown = NULL;
-    OWN(json_doc_done) struct json_doc *doc = NULL;
-    struct json_node *scale;
-    struct err e;
-
-    if (op_get(&c->op, STORE_HEAD, &old, &c->status) < 0 ||
-        admit_show(&c->op, old, &shown, &c->status) < 0)
-        return -1;
-    if (c->req.verb == VERB_UPDATE) {
-        if (body_read(c, bytes, kind_body_type("autoscaling", "v1", "Scale"), ed, &scale) < 0)
-            return -1;
-        return put_scale(&c->op, ed, old, scale, ret, &c->status);
-    }
-    if (json_parse(bytes, NULL, &doc, &e) < 0)
-        return status_bad_request(&c->status, "error decoding patch: %s", e.msg);
-    scale = make_scale(ed, &c->op, shown);
-    if ((span_is_nocase(body_type(c->x), "application/json-patch+json")
-             ? patch_json(&scale, json_doc_root(json_edit_hold(ed, doc)), &e)
-             : patch_merge(scale, json_doc_root(json_edit_hold(ed, doc)), &e)) < 0)
-        return status_of_err(&c->status, &e);
-    return put_scale(&c->op, ed, old, scale, ret, &c->status);
-}
-
-static void on_scale_body(struct call *c, struct span bytes, struct json_edit *ed)
-{
-    OWN(object_done) struct object *o = NULL, *shown = NULL;
-
-    if (change_scale(c, bytes, ed, &o) < 0)
-        call_answer_status(c);
-    else if (admit_show(&c->op, o, &shown, &c->status) < 0)
-        call_refuse(c);
-    else
-        answer_later(c, 200, make_scale(ed, &c->op, shown));
-}
-
-static void get_scale(struct call *c)
-{
-    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
-    OWN(object_done) struct object *o = NULL, *shown = NULL;
-
-    if (op_get(&c->op, STORE_COMMITTED, &o, &c->status) < 0 ||
-        admit_show(&c->op, o, &shown, &c->status) < 0)
-        call_refuse(c);
-    else
-        answer_node(c, 200, make_scale(ed, &c->op, shown));
 }
 
 /* ---- token ---- */
@@ -345,7 +208,7 @@ static void on_token_body(struct call *c, struct span bytes, struct json_edit *e
     json_node_set(body, "kind", json_edit_cstr(ed, "TokenRequest"));
     json_node_set(body, "apiVersion", json_edit_cstr(ed, "authentication.k8s.io/v1"));
     meta = set_object(ed, body, "metadata");
-    copy_meta(ed, meta, json_node_get(object_thaw(account, NULL, ed), "metadata"), names);
+    sub_copy_meta(ed, meta, json_node_get(object_thaw(account, NULL, ed), "metadata"), names);
     fill_token_answer(ed, body, &claims, buf_span(&token));
     log_info("api.token", KV("namespace", object_namespace(account)),
              KV("account", object_name(account)), KV("user", user_name(&c->user)));
@@ -477,7 +340,7 @@ static const struct {
     enum kind_sub sub;
     void (*on_body)(struct call *c, struct span bytes, struct json_edit *ed);
 } rows[] = {
-    { KIND_SUB_SCALE, on_scale_body },       { KIND_SUB_TOKEN, on_token_body },
+    { KIND_SUB_SCALE, sub_scale_body },      { KIND_SUB_TOKEN, on_token_body },
     { KIND_SUB_EVICTION, on_eviction_body }, { KIND_SUB_BINDING, on_binding_body },
     { KIND_SUB_FINALIZE, on_finalize_body },
 };
@@ -510,7 +373,7 @@ static void on_body(void *ctx, struct span bytes, const struct err *e)
 void sub_answer(struct call *c)
 {
     if (c->req.verb == VERB_GET && c->op.sub->sub == KIND_SUB_SCALE)
-        get_scale(c);
+        sub_scale_get(c);
     else
         http_body_collect(c->x, CALL_BODY_MAX_BYTES, on_body, c);
 }

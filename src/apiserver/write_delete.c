@@ -169,26 +169,26 @@ static void on_all_deleted(void *ctx, const struct err *e)
 
     if (e)
         (void)status_of_err(&c->status, e);
-    if (e || render_list_end(c, &b->out) < 0)
+    if (e || render_list_end(c, !b->has_items, &b->out) < 0)
         call_refuse(c);
     else
-        call_answer_bytes(c, 200, "application/json", buf_span(&b->out));
+        call_answer_bytes(c, 200, c->is_yaml ? "application/yaml" : "application/json",
+                          buf_span(&b->out));
 }
 
 /* Each by its own. The list in the answer is what was found. */
 static int delete_one(struct call *c, struct batch *b, struct object *o)
 {
     OWN(object_done) struct object *now = NULL;
-    struct err e;
+    int rc;
 
     if (op_delete_found(&c->op, o, &b->how, &now, &c->status) < 0)
         return -1;
     if (!now)
         return 0;
-    if (b->has_items && buf_addc(&b->out, ',', &e) < 0)
-        return status_of_err(&c->status, &e);
+    rc = render_item(c, now, !b->has_items, &b->out);
     b->has_items = true;
-    return render_item(c, now, &b->out);
+    return rc;
 }
 
 static void delete_some(void *ctx)

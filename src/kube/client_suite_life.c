@@ -53,11 +53,14 @@ static void calls_at_once(struct suite *s)
 static void freed_client(struct suite *s)
 {
     struct kube_client *own = s->client;
+    uint64_t version =
+        suite_must(s, &(struct kube_request){ .verb = KUBE_LIST, .kind = s->config_maps })->version;
     struct result *get, *list;
     struct seen *seen;
 
     s->client = s->target->open(s->target->ctx);
-    seen = suite_watch(s, &(struct kube_watch_spec){ .kind = s->config_maps });
+    seen = suite_watch(
+        s, &(struct kube_watch_spec){ .kind = s->config_maps, .from_version = version });
     get = suite_start(
         s, &(struct kube_request){ .verb = KUBE_GET, .kind = s->namespaces, .name = "default" },
         NULL);

@@ -160,17 +160,11 @@ static void bad_selector(struct suite *s)
 /* Nothing is known of so long ago. */
 static void too_old(struct suite *s)
 {
-    struct seen *seen;
+    struct seen *seen =
+        suite_watch(s, &(struct kube_watch_spec){ .kind = s->sandboxes, .from_version = 1 });
 
-    for (int i = 0; i < 3; i++) {
-        (void)create(s, "a", "1");
-        delete (s, "a");
-    }
-    seen = WATCH(s, .from_version = 0);
-    if (seen->is_over)
-        assert_int_equal(seen->code, 410);
-    else
-        suite_stop(seen);
+    suite_until(s, &seen->is_over);
+    assert_int_equal(seen->code, 410);
 }
 
 static void stops_inside_an_event(struct suite *s)

@@ -70,6 +70,7 @@ static const struct {
 } api_versions[] = {
     { "", "v1", "v1" },
     GV("apps", "v1"),
+    GV("autoscaling", "v1"), /* a subresource's */
     GV("events.k8s.io", "v1"),
     GV("authentication.k8s.io", "v1"),
     GV("authorization.k8s.io", "v1"),

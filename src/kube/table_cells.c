@@ -570,6 +570,14 @@ static void binding_cells(const struct cells *c)
     cell_subjects(c, "ServiceAccount");
 }
 
+static void scale_cells(const struct cells *c)
+{
+    cell_text(c, object_name(c->obj));
+    cell_i64(c, object_at(c->obj, "spec.replicas"));
+    cell_i64(c, object_at(c->obj, "status.replicas"));
+    cell_created(c);
+}
+
 /* clang-format off */
 #define NAME         { "Name", "string", "name", 0 }
 #define TEXT(name)   { name, "string", "", 0 }
@@ -596,6 +604,8 @@ static const struct table_maker makers[] = {
       WIDE("Images"), WIDE("Selector")), deployment_cells },
     { "apps", "replicasets", COLUMNS(NAME, NUMBER("Desired"), NUMBER("Current"), NUMBER("Ready"), TEXT("Age"), WIDE("Containers"),
       WIDE("Images"), WIDE("Selector")), replica_set_cells },
+    { "autoscaling", "scales", COLUMNS(NAME, NUMBER("Desired"), NUMBER("Available"), { "Age", "date", "", 0 }),
+      scale_cells },
     { "discovery.k8s.io", "endpointslices", COLUMNS(NAME, TEXT("AddressType"), TEXT("Ports"), TEXT("Endpoints"), TEXT("Age")),
       slice_cells },
     { "networking.k8s.io", "networkpolicies", COLUMNS(NAME, TEXT("Pod-Selector"), TEXT("Age")), policy_cells },

@@ -104,14 +104,6 @@ def pytest_pyfunc_call(pyfuncitem):
     return result
 
 
-def pytest_collection_modifyitems(items):
-    """What not-yet.txt lists may fail."""
-    listed = {line.strip() for line in (HERE / "not-yet.txt").read_text().splitlines() if not line.startswith("#")}
-    for item in items:
-        if f"{item.path.name}::{item.name}" in listed:
-            item.add_marker(pytest.mark.xfail(reason="not yet: in not-yet.txt", strict=False))
-
-
 class Kubectl:
     """One kubectl against one target, in the test's namespace."""
 

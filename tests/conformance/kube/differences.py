@@ -9,13 +9,10 @@ SCHEME = "Error texts of kube-apiserver name places in its own source (`pkg/runt
 SYNTAX = "What is wrong with malformed JSON, YAML, protobuf or a number in a query is told in our own words, with the place; kube-apiserver gives its decoder's."
 SENSELESS = "A strategic merge patch that makes no sense is the client's fault, so 400 or 422; kube-apiserver answers 500."
 PATCHED = "Where a patch makes no valid object, the object in the refusal has its members in our order."
-TWICE = "Of a member that is given twice the last one counts; kube-apiserver merges them where they are maps. Both tell of it."
 GO_NAMES = "Objects shown in refusals have the names of the API; kube-apiserver shows its internal ones, and of a Pod a comparison in them."
 ETCD = "Texts of kube-apiserver name keys in etcd; ours have none."
 ORDER = "Members of an object stand in the order in which they were sent and set; kube-apiserver has an order of its own."
 OTHER_KIND = "A body of a custom resource that says it is another kind is refused in the name of the kind that its path has."
-YAML = "Answers in YAML are written in the form of JSON, which is YAML."
-ENDING = "A Namespace that ends says so by its phase alone, without conditions."
 PLACE = "Refusals of a custom resource's status name a field by its whole path in every sentence."
 PROTOBUF = "Bodies may be protobuf, answers are JSON: every client that asks for protobuf takes JSON too."
 QUOTAS = "ResourceQuota and LimitRange are not served, so `kubectl describe namespace` does not speak of them."
@@ -45,7 +42,6 @@ DIFFERENCES = [
     *rows("patch-strategic", ["an order that the patch itself does not keep", "without the merge key", "a directive nobody knows"], ["status", "body"], SENSELESS),
     *rows("patch-merge", ["a value of the wrong type"], ["body.message", "body.details.causes.*.message"], PATCHED),
     *rows("objects-field_validation", ["patch, Strict"], ["body.message", "body.details.causes.*.message"], PATCHED),
-    *rows("objects-field_validation", ["field given twice, *"], ["body.data"], TWICE),
     *rows("access-escalation", ["not even by update"], ["body.message", "body.details.causes.*.message"], GO_NAMES),
     *rows("kinds-pods", ["valid * again"], ["body.message", "body.details.causes.*.message"], GO_NAMES),
     *rows("objects-life", ["update with another uid"], ["body.message"], ETCD),
@@ -54,9 +50,8 @@ DIFFERENCES = [
     *rows("objects-bodies", ["another kind"], ["body.message"], SCHEME),
     *rows("objects-bodies", ["a sandbox without kind and version"], ["body.message"], SYNTAX),
     *rows("objects-content_types", ["accept what nobody makes"], ["body.message"], PROTOBUF),
-    *rows("objects-content_types", ["accept YAML"], ["body"], YAML),
-    *rows("namespaces-finalize", ["finalize"], ["send.status.conditions"], ENDING),
     *rows("subresources-status", ["of the wrong type"], ["body.message", "body.details.causes.*.message"], PLACE),
+    *rows("subresources-scale", ["*as a table"], ["body.columnDefinitions.*.description"], TEXTS),
     *rows("views-partial", ["watch as table"], ["events.*.object.columnDefinitions.*.description"], TEXTS),
     *rows("objects-content_types", ["protobuf or JSON"], ["type"], PROTOBUF),
     *rows("discovery-openapi", ["the index"], ["type"], INDEX),

@@ -58,6 +58,11 @@ def test_scale(t):
     t.patch("a deployment's, patched", DEPLOYMENTS + "/d/scale", "merge", {"spec": {"replicas": 0}})
     t.ask("POST", POOLS, {**pool("bare")})
     t.get("without a status", POOLS + "/bare/scale")
+    table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+    t.get("as a table", POOLS + "/p/scale", headers=table)
+    t.get("a deployment's as a table", DEPLOYMENTS + "/d/scale", headers=table, includeObject="None", only=lambda o: o["rows"])
+    t.patch("patched, as a table", POOLS + "/p/scale", "merge", {"spec": {"replicas": 4}}, headers=table)
+    t.get("its metadata alone", POOLS + "/p/scale", headers={"accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"})
 
 
 def test_token(t):
