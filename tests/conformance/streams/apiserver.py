@@ -61,8 +61,12 @@ class ApiServer:
         pods = f"/api/v1/namespaces/{ns}/pods"
         self.make(pods, {"metadata": {"name": name, **meta}, "spec": {
             "containers": [{"name": c, "image": "none", "stdin": True} for c in containers]}})
-        status = {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]}
-        done = self.ask("PATCH", f"{pods}/{name}/status", {"status": status},
+        return self.set_status(ns, name, phase=phase)
+
+    def set_status(self, ns, name, **status):
+        """What a kubelet would tell: it is ready, and this. The Pod's JSON."""
+        status = {"conditions": [{"type": "Ready", "status": "True"}], **status}
+        done = self.ask("PATCH", f"/api/v1/namespaces/{ns}/pods/{name}/status", {"status": status},
                         headers={"content-type": "application/merge-patch+json"})
         assert done.status_code == 200, done.text
         return done.json()

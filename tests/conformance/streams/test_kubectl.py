@@ -1,4 +1,5 @@
-"""kubectl of two eras: 1.36 speaks WebSocket (v5 channels; SPDY in a WebSocket for ports), 1.20 speaks SPDY."""
+"""kubectl of two eras: 1.36 speaks WebSocket (v5 channels; SPDY in a WebSocket for ports), and SPDY where it is told to; 1.20
+speaks SPDY."""
 
 import os
 import pty
@@ -12,15 +13,16 @@ import pytest
 
 from harness import server as servers
 
-NEWEST, OLD = "kubectl", "kubectl-1.20"
+NEWEST, NEWEST_BY_SPDY, OLD = "kubectl", "kubectl by SPDY", "kubectl-1.20"
+BY_SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 
 
-@pytest.fixture(params=[NEWEST, OLD], scope="module")
+@pytest.fixture(params=[NEWEST, NEWEST_BY_SPDY, OLD], scope="module")
 def kubectl(request, streams, tmp_path_factory):
-    program = servers.tool("peers", request.param)
+    program = servers.tool("peers", request.param.split()[0])
     home = tmp_path_factory.mktemp("home")
     env = {k: v for k, v in os.environ.items() if k not in ("KUBECONFIG", "HTTPS_PROXY", "https_proxy")}
-    env.update(HOME=str(home))
+    env.update(HOME=str(home), **(BY_SPDY if request.param == NEWEST_BY_SPDY else {}))
 
     class Kubectl:
         name = request.param

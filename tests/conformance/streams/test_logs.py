@@ -100,6 +100,18 @@ def test_follow(kubectl, server):
         assert process.stdout.read() == "last\n" and process.wait(20) == 0
 
 
+def test_of_a_deployment_and_by_label(kubectl, server):
+    """kubectl finds the Pods behind a Deployment, or a label, and asks for the log of each."""
+    ns, labels = server.make_namespace(), {"app": "d"}
+    server.make(f"/apis/apps/v1/namespaces/{ns}/deployments", {"metadata": {"name": "d"}, "spec": {
+        "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x"}]}}}})
+    server.log_file(server.make_pod(ns, "d-1", labels=labels)).write_text(TEXT)
+    argv = [ns if a.startswith("ns-") else a for a in kubectl.argv[:-1]]
+    for how in (["deployment/d"], ["-l", "app=d", "--tail=-1"]):
+        done = subprocess.run([*argv, *how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert (done.stdout, done.returncode) == (ALL, 0), done.stderr
+
+
 # ---- the Python client ----
 
 def test_python_client(server, pod):

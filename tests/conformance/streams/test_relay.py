@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import threading
@@ -17,6 +18,8 @@ import pytest
 from apiserver import ApiServer
 from harness import server as servers
 from harness.server import wait_until
+
+pytestmark = pytest.mark.core
 
 EXEC = "/api/v1/namespaces/{}/pods/p/exec?"
 SYS_PIDFD_GETFD = 438
@@ -178,6 +181,11 @@ def test_garbage_ends_its_own_stream_alone(server, ns, token):
         good.sendall(frame(b"\0still here\n"))
         assert good.recv(100) == b"\x82\x0c\x01still here\n"
     assert works(server, ns, token)
+
+
+def test_the_socket_is_its_owners(server):
+    there = os.stat(server.data / "pods.sock")
+    assert there.st_uid == os.geteuid() and stat.S_ISSOCK(there.st_mode) and stat.S_IMODE(there.st_mode) == 0o600
 
 
 # ---- what may be asked ----

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.core
+
 STREAMS = [("exec", "exec?command=echo&command=hi&stdout=1"), ("attach", "attach?stdin=1&stdout=1"), ("portforward", "portforward")]
 PROTOCOLS = {("websocket", "portforward"): "SPDY/3.1+portforward.k8s.io", ("spdy", "portforward"): "portforward.k8s.io",
              ("websocket", "exec"): "v5.channel.k8s.io", ("spdy", "exec"): "v4.channel.k8s.io"}
