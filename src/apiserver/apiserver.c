@@ -242,6 +242,25 @@ static int remember_port(struct apiserver *s, struct err *e)
     return pki_write_file(dir_fd, PORT_FILE, span_cstr(colon + 1), 0644, e);
 }
 
+/* On a full disk the files of last time have to do. */
+static int do_without(struct apiserver *s, const char *name, struct err *e)
+{
+    char path[4200];
+
+    (void)snprintf(path, sizeof path, "%s/%s", s->data, name);
+    if (e->code != ERR_NO_SPACE || access(path, R_OK) < 0)
+        return -1;
+    log_warn("api.start", KV("kept", name), KV("err", e));
+    return 0;
+}
+
+static int write_files(struct apiserver *s, struct err *e)
+{
+    if (remember_port(s, e) < 0 && do_without(s, PORT_FILE, e) < 0)
+        return -1;
+    return kubeconfig_write_admin(s, e) < 0 ? do_without(s, "kubeconfig", e) : 0;
+}
+
 /* ---- the whole ---- */
 
 static void error_body(void *ctx, int status, const char *message, struct buf *body,
@@ -301,7 +320,7 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
     name_address(s);
     if (collect_sans(s, config, net_listener_addr(s->listener), e) < 0 || use_certificate(s, e) < 0)
         return -1;
-    if (remember_port(s, e) < 0 || kubeconfig_write_admin(s, e) < 0 || seed(s, e) < 0)
+    if (write_files(s, e) < 0 || seed(s, e) < 0)
         return -1;
     s->collect = collect_open(s);
     ev_timer_start(s->loop, &s->renewal, RENEWAL_MS, on_renewal, s);

@@ -116,8 +116,10 @@ static int check_pages(struct disk *d, struct err *e)
     verdict = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
     if (!verdict)
         rc = disk_fail(d->dir, d->writer, rc, "read", e);
-    else
-        rc = strcmp(verdict, "ok") == 0 ? 0 : disk_damaged(d->dir, verdict, e);
+    else if (strcmp(verdict, "ok") == 0)
+        rc = 0;
+    else /* one line of it: the first one says which database */
+        rc = disk_damaged(d->dir, strchr(verdict, '\n') ? strchr(verdict, '\n') + 1 : verdict, e);
     (void)sqlite3_finalize(st);
     return rc;
 }
@@ -166,18 +168,32 @@ static int begin(struct disk *d, const char *vfs, struct err *e)
     return disk_format_state(d->dir, d->writer, &d->state, e);
 }
 
+/* A small disk keeps less of itself back. The log may become twice as long as it should while a checkpoint is late, and
+ * then all of it must find room in the file. */
+static void size_up(struct disk *d)
+{
+    struct statvfs fs;
+    uint64_t bytes = DISK_RESERVE_BYTES;
+
+    if (fstatvfs(d->dir_fd, &fs) == 0)
+        bytes = MIN(bytes, (uint64_t)fs.f_blocks * fs.f_frsize / DISK_RESERVE_PART);
+    d->reserve_bytes = (off_t)bytes;
+    d->checkpoint_pages = MIN(DISK_CHECKPOINT_PAGES, (int)(bytes / DISK_PAGE_BYTES / 2));
+}
+
 int disk_open(const struct disk_config *config, struct disk **ret, struct err *e)
 {
     struct disk *d = NEW(struct disk);
 
     d->dir = own_strdup(config->dir);
     d->dir_fd = d->lock_fd = -1;
-    d->checkpoint_pages =
-        config->checkpoint_pages ? config->checkpoint_pages : DISK_CHECKPOINT_PAGES;
     if (begin(d, config->vfs, e) < 0) {
         disk_close(d);
         return -1;
     }
+    size_up(d);
+    if (config->checkpoint_pages)
+        d->checkpoint_pages = config->checkpoint_pages;
     *ret = d;
     return 0;
 }
@@ -207,28 +223,22 @@ void disk_release(struct disk *d)
     (void)unlinkat(d->dir_fd, RESERVE_FILE, 0);
 }
 
-/* A small disk keeps less of itself back. */
-static off_t reserve_bytes(const struct disk *d)
-{
-    struct statvfs fs;
-
-    if (fstatvfs(d->dir_fd, &fs) < 0)
-        return DISK_RESERVE_BYTES;
-    return (off_t)MIN((uint64_t)fs.f_blocks * fs.f_frsize / DISK_RESERVE_PART,
-                      (uint64_t)DISK_RESERVE_BYTES);
-}
-
 /* times 2: there is as much room again behind it. */
 static bool take_reserve(struct disk *d, int times)
 {
     OWN_FD int fd =
         openat(d->dir_fd, RESERVE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    off_t bytes = reserve_bytes(d);
 
-    d->is_reserved = fd >= 0 && (fallocate(fd, 0, 0, times * bytes) == 0 || errno == EOPNOTSUPP) &&
-                     (times == 1 || ftruncate(fd, bytes) == 0);
+    d->is_reserved = fd >= 0 &&
+                     (fallocate(fd, 0, 0, times * d->reserve_bytes) == 0 || errno == EOPNOTSUPP) &&
+                     (times == 1 || ftruncate(fd, d->reserve_bytes) == 0);
     if (!d->is_reserved)
         disk_release(d);
+    return d->is_reserved;
+}
+
+bool disk_is_reserved(const struct disk *d)
+{
     return d->is_reserved;
 }
 
@@ -237,12 +247,12 @@ bool disk_has_room(struct disk *d)
     int64_t unused = 0;
     struct err ignored;
 
-    /* What the log holds goes to the file, so that the log's own room can be used again. */
-    (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    if (take_reserve(d, 2))
-        return true;
-    return disk_ask(d->dir, d->writer, "PRAGMA freelist_count", &unused, &ignored) == 0 &&
-           unused >= DISK_ROOM_PAGES;
+    /* What the log holds goes to the file, and its room back to the disk. */
+    (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    d->is_tight = !take_reserve(d, 2);
+    return !d->is_tight ||
+           (disk_ask(d->dir, d->writer, "PRAGMA freelist_count", &unused, &ignored) == 0 &&
+            unused * DISK_PAGE_BYTES >= d->reserve_bytes && take_reserve(d, 1));
 }
 
 /* ---- reading ---- */
@@ -372,22 +382,22 @@ static int fill(struct disk *d, const struct disk_batch *b, struct disk_state *n
         rc = insert(d, &b->rows[i], next);
     for (size_t i = 0; i < b->garbage_count && rc == SQLITE_OK; i++)
         rc = forget(d, b->garbage[i], next);
-    if (b->garbage_count)
-        next->compacted = b->compacted;
+    next->compacted = MAX(next->compacted, b->compacted);
     if (rc != SQLITE_OK)
         return rc;
     disk_format_bind_state(d->set_state, next);
     return run(d->set_state);
 }
 
-/* The log begins anew after a commit that failed, whose frames may stand in it; and when it has become long because each
- * checkpoint beside it came too late for the last commit. Between two commits, so nothing can come in between. */
+/* The log begins anew after a commit that failed, whose frames may stand in it; when it has become long because each
+ * checkpoint beside it came too late for the last commit; and each time where there is no room for a longer one. Between two
+ * commits, so nothing can come in between. */
 static void tend_log(struct disk *d)
 {
     if (!d->is_log_new)
         d->is_log_new = sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
                                                   NULL) == SQLITE_OK;
-    else if (d->wal_pages >= DISK_LOG_PAGES_MAX)
+    else if (d->is_tight || d->wal_pages >= 2 * d->checkpoint_pages)
         (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
@@ -416,7 +426,7 @@ int disk_write(struct disk *d, const struct disk_batch *b, struct err *e)
 bool disk_wants_checkpoint(const struct disk *d)
 {
     /* Without a reserve the log's own room is what there is. */
-    return d->wal_pages >= (d->is_reserved ? d->checkpoint_pages : MIN(d->checkpoint_pages, 256));
+    return d->wal_pages >= (d->is_reserved ? d->checkpoint_pages : d->checkpoint_pages / 8);
 }
 
 int disk_checkpoint(struct disk *d, struct err *e)

@@ -19,7 +19,7 @@ struct disk;
 
 enum disk_op { DISK_PUT = 1, DISK_DELETE = 2 };
 
-/* Which object, and what became of it. The body of a delete is its last state. */
+/* Which object, and what became of it. The body of a delete is its last state, or nothing where it will not be told. */
 struct disk_row {
     uint64_t version;
     enum disk_op op;
@@ -54,9 +54,11 @@ uint64_t disk_compacted(const struct disk *d);
 int disk_write(struct disk *d, const struct disk_batch *batch, struct err *e);
 bool disk_wants_checkpoint(const struct disk *d);
 int disk_checkpoint(struct disk *d, struct err *e);
+/* After disk_load. False: there was no room for the reserve. */
+bool disk_is_reserved(const struct disk *d);
 /* Gives the reserve up: the disk is full. */
 void disk_release(struct disk *d);
-/* Writes go on: the reserve could be taken again, or there is room within the file. */
+/* Writes go on: the reserve could be taken again, and there is room on the disk or within the file. */
 bool disk_has_room(struct disk *d);
 
 #endif

@@ -22,9 +22,11 @@ struct disk {
     sqlite3 *writer, *checkpointer;
     sqlite3_stmt *begin, *commit, *rollback, *insert, *remove, *set_state;
     struct disk_state state;
-    int checkpoint_pages;
-    int wal_pages;    /* after the last commit */
+    off_t reserve_bytes;
+    int checkpoint_pages; /* of the log: then they go to the file, and at twice that writes wait for it */
+    int wal_pages;        /* after the last commit */
     bool is_reserved; /* the reserve is there */
+    bool is_tight;    /* there is room within the file, and hardly any on the disk */
     bool is_log_new;  /* no transaction of it has failed */
 };
 

@@ -46,12 +46,12 @@ int kubeconfig_write_admin(struct apiserver *s, struct err *e)
     OWN(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES);
     OWN_FD int dir_fd = open(s->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+    (void)snprintf(s->kubeconfig, sizeof s->kubeconfig, "%s/kubeconfig", s->data);
     if (dir_fd < 0)
         return err_sys(e, "cannot open '%s'", s->data);
     if (pki_issue(s->pki, &admin, &cert, &key, e) < 0 ||
         write_text(s, buf_span(&cert), buf_span(&key), &text, e) < 0 ||
         pki_write_file(dir_fd, "kubeconfig", buf_span(&text), 0600, e) < 0)
         return err_wrap(e, "the kubeconfig");
-    (void)snprintf(s->kubeconfig, sizeof s->kubeconfig, "%s/kubeconfig", s->data);
     return 0;
 }

@@ -6,12 +6,10 @@
 #define DISK_BUSY_TIMEOUT_MS 5000 /* the other connection's checkpoint, at its worst */
 #define DISK_CHECKPOINT_PAGES                                                                      \
     4000 /* 16 MiB of log; commits stay under 5 ms at p99 where the default's 4 MiB gives 7-19 */
-#define DISK_LOG_PAGES_MAX                                                                         \
-    (4 *                                                                                           \
-     DISK_CHECKPOINT_PAGES) /* then writes wait for a checkpoint: under steady load it never ends */
-#define DISK_RESERVE_BYTES (16 << 20) /* room for deletes on a full disk: about 5,000 of them */
-#define DISK_RESERVE_PART  16         /* and at most this part of the disk */
-#define DISK_ROOM_PAGES    1024 /* unused within the file, 4 MiB: then a full disk is no hindrance */
+#define DISK_RESERVE_BYTES                                                                         \
+    (32 << 20) /* for a full disk: what is in the log must fit into the file, and then deletes */
+#define DISK_RESERVE_PART 16 /* and at most this part of the disk; the log is shorter then */
+#define DISK_PAGE_BYTES   4096
 
 #define STORE_BATCH_ROWS_MAX    1024 /* of one commit: more would only make its first waiter wait */
 #define STORE_BATCH_BYTES_MAX   (8 << 20) /* the same in bytes */
@@ -19,7 +17,7 @@
 #define STORE_PENDING_MAX_BYTES (256u << 20)
 #define STORE_HISTORY_MAX                                                                          \
     10000 /* superseded states kept, on disk and in memory, for watches that come back */
-#define STORE_HISTORY_FULL      100  /* the same while the disk is full */
+#define STORE_HISTORY_FULL      0    /* the same while the disk is full */
 #define STORE_GARBAGE_BATCH_MAX 512  /* rows removed within one commit */
 #define STORE_ROOM_RETRY_MS     2000 /* how often a full disk is looked at again */
 #define STORE_PUMP_EVENTS_MAX   512  /* deliveries to watchers in one turn of the loop */

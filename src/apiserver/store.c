@@ -153,6 +153,24 @@ static int parse_row(const struct kind *kind, struct span body, struct object **
                                                : object_parse(kind, json_doc_root(doc), ret, e);
 }
 
+/* Made while the disk was full: nobody is told of it any more. */
+static int load_bare_delete(struct store *st, const struct disk_row *r, unsigned kind)
+{
+    OWN_MEM char *namespace = span_dup(r->namespace), *name = span_dup(r->name);
+    struct shelf_key key = { kind, namespace, name };
+    const struct object *before = shelf_get(st->head, &key);
+    struct shelf *next;
+
+    if (before)
+        store_add_stale(st, object_version(before), r->version);
+    store_add_stale(st, r->version, r->version);
+    next = shelf_remove(st->head, &key);
+    shelf_unref(st->head);
+    st->head = next;
+    st->version = st->head_version = r->version;
+    return 0;
+}
+
 static int load_row(void *ctx, const struct disk_row *r, struct err *e)
 {
     struct store *st = ctx;
@@ -168,6 +186,8 @@ static int load_row(void *ctx, const struct disk_row *r, struct err *e)
                        SPAN_ARG(r->resource));
     if (st->version == 0) /* the first of all: nothing was before it */
         history_begin(st->history, r->version - 1);
+    if (r->body.n == 0 && r->op == DISK_DELETE && r->version <= disk_compacted(st->disk))
+        return load_bare_delete(st, r, store_kind_number(st, kind));
     if (parse_row(kind, r->body, &o, e) < 0)
         return err_wrap(e, "version %llu in the store", (unsigned long long)r->version);
     key = (struct shelf_key){ store_kind_number(st, kind), object_namespace(o), object_name(o) };
@@ -222,10 +242,12 @@ static int begin(struct store *st, const struct store_config *config, struct err
     st->committed = shelf_ref(st->head);
     st->committed_version = st->version;
     history_commit(st->history, st->version);
-    return ev_pool_new(st->loop, "store", 1, &st->writer, e) < 0 ||
-                   ev_pool_new(st->loop, "checkpoint", 1, &st->checkpointer, e) < 0
-               ? -1
-               : 0;
+    if (ev_pool_new(st->loop, "store", 1, &st->writer, e) < 0 ||
+        ev_pool_new(st->loop, "checkpoint", 1, &st->checkpointer, e) < 0)
+        return -1;
+    if (!disk_is_reserved(st->disk))
+        store_become_full(st);
+    return 0;
 }
 
 int store_open(struct ev_loop *loop, const struct store_config *config, struct store **ret,

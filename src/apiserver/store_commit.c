@@ -128,7 +128,7 @@ static void collect_garbage(struct store *st, struct batch *b)
         if (s->until > st->committed_version)
             break;
         b->garbage[b->disk.garbage_count++] = s->version;
-        b->disk.compacted = s->until;
+        b->disk.compacted = MAX(b->disk.compacted, s->until);
     }
 }
 
@@ -207,16 +207,31 @@ int store_is_full(struct err *e)
     return -1;
 }
 
-static void become_full(struct store *st)
+void store_become_full(struct store *st)
 {
+    if (st->is_full || st->is_closing)
+        return;
     st->is_full = true;
     disk_release(st->disk);
     ev_timer_start(st->loop, &st->room_timer, st->room_retry_ms, look_for_room, st);
 }
 
+/* To clients; the log has the words of the disk. */
+static const struct err *word_full(const struct store *st, struct err *e)
+{
+    if (st->is_full)
+        (void)err_set(e, ERR_NO_SPACE,
+                      "the disk of the store is full, and so is what was kept back for deletes");
+    else
+        (void)store_is_full(e);
+    return e;
+}
+
 /* Everything after the committed state never was. */
 static void undo(struct store *st, const struct err *e)
 {
+    struct err full;
+
     st->stats.failed_commits++;
     st->is_garbage_resting = true;
     log_error("store.commit", KV("err", e), KV("lost_writes", st->pending_count + st->batch->n));
@@ -231,18 +246,18 @@ static void undo(struct store *st, const struct err *e)
                st->committed_version)
         st->stale_count--;
     history_take_back(st->history);
-    if (e->code == ERR_NO_SPACE && !st->is_full && !st->is_closing)
-        become_full(st);
+    if (e->code == ERR_NO_SPACE) {
+        e = word_full(st, &full);
+        store_become_full(st);
+    }
     end_waits(st, e);
 }
 
 static void checkpoint(void *ctx)
 {
     struct store *st = ctx;
-    struct err e;
 
-    if (disk_checkpoint(st->disk, &e) < 0)
-        log_warn("store.checkpoint", KV("err", &e));
+    st->is_checkpoint_failed = disk_checkpoint(st->disk, &st->checkpoint_err) < 0;
 }
 
 static void on_checkpointed(void *ctx)
@@ -250,6 +265,12 @@ static void on_checkpointed(void *ctx)
     struct store *st = ctx;
 
     st->is_checkpointing = false;
+    if (!st->is_checkpoint_failed)
+        return;
+    log_warn("store.checkpoint", KV("err", (const struct err *)&st->checkpoint_err));
+    if (st->checkpoint_err.code ==
+        ERR_NO_SPACE) /* rather now than when the log has no room either */
+        store_become_full(st);
 }
 
 static void run_batch(void *ctx)
@@ -271,9 +292,26 @@ static void accept(struct store *st, const struct batch *b)
     st->committed = shelf_ref(b->shelf);
     st->committed_version = b->version;
     history_commit(st->history, st->committed_version);
-    if (b->disk.garbage_count)
+    if (b->disk.garbage_count && !st->is_full) /* memory is not what is short then */
         history_forget(st->history, b->disk.compacted);
     end_waits(st, NULL);
+}
+
+static void make_bare(struct batch *b);
+static void on_written(void *ctx);
+
+/* The disk became full under deletes alone: they go on at once. */
+static bool try_again(struct store *st, struct batch *b)
+{
+    if (!b->is_failed || b->e.code != ERR_NO_SPACE || b->n == 0 || st->is_full || st->is_closing)
+        return false;
+    for (size_t i = 0; i < b->n; i++)
+        if (b->rows[i].op != DISK_DELETE)
+            return false;
+    store_become_full(st);
+    make_bare(b);
+    ev_pool_submit(st->writer, &b->work, run_batch, on_written, st);
+    return true;
 }
 
 static void on_written(void *ctx)
@@ -283,6 +321,8 @@ static void on_written(void *ctx)
 
     if (b->work.is_canceled) /* the store is being closed before its writer began */
         run_batch(st);
+    if (try_again(st, b))
+        return;
     if (b->is_failed)
         undo(st, &b->e);
     else
@@ -295,6 +335,17 @@ static void on_written(void *ctx)
     }
     if (st->pending_count || has_garbage(st))
         store_schedule(st);
+}
+
+/* On a full disk a delete costs next to nothing: its last state is not kept, and so it is history at once. */
+static void make_bare(struct batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->rows[i].op != DISK_DELETE)
+            continue;
+        b->disk_rows[i].body = SPAN("");
+        b->disk.compacted = MAX(b->disk.compacted, b->rows[i].version);
+    }
 }
 
 /* How many of the pending writes go into one commit. */
@@ -333,6 +384,8 @@ static struct batch *make_batch(struct store *st)
     b->shelf = shelf_ref(b->n ? b->rows[b->n - 1].shelf : st->committed);
     b->disk.rows = b->disk_rows;
     b->disk.row_count = b->n;
+    if (st->is_full)
+        make_bare(b);
     collect_garbage(st, b);
     return b;
 }

@@ -55,7 +55,8 @@ struct store {
     struct ev_task flush_task;
     struct ev_pool *writer, *checkpointer;
     struct ev_work checkpoint_work, room_work;
-    bool is_checkpointing, is_looking, is_full, has_room, is_closing;
+    struct err checkpoint_err; /* where is_checkpoint_failed */
+    bool is_checkpointing, is_checkpoint_failed, is_looking, is_full, has_room, is_closing;
     bool
         is_garbage_resting; /* the last commit failed: garbage alone is no reason to try again at once */
     struct ev_timer room_timer;
@@ -73,6 +74,8 @@ static inline unsigned store_kind_number(const struct store *st, const struct ki
 }
 
 /* store_commit.c */
+/* Only deletes from now on, until room is found. */
+void store_become_full(struct store *st);
 /* What clients are told while it is; -1. */
 int store_is_full(struct err *e);
 void store_add_stale(struct store *st, uint64_t version, uint64_t until);

@@ -280,11 +280,16 @@ class Silica(Api):
     def pids(self):
         return {"silica": self.process.pid}
 
+    def end(self):
+        """Ends it as its owner would; its data stay."""
+        if not self.process or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
     def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        self.end()
         shutil.rmtree(self.directory, ignore_errors=True)
