@@ -41,8 +41,8 @@ struct span json_doc_bytes(struct json_doc *doc)
     if (there)
         return buf_span(there);
     made = NEW(struct buf);
-    /* The compact form is never longer: no escape is written longer than it was read. */
-    made->max = doc->text_n;
+    /* The compact form is never longer: no escape is written longer than it was read. What is lean was parsed once. */
+    made->max = doc->is_lean ? JSON_COMPACT_MAX_BYTES : doc->text_n;
     if (buf_reserve(made, doc->text_n, &e) < 0 || json_write(doc->nodes, made, &e) < 0)
         abort();
     made->p = own_resize(made->p, made->n + 1, 1);

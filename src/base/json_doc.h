@@ -12,12 +12,16 @@ enum json_node_flags {
     JSON_FLAG_UNIQUE = 4, /* object: checked, no name twice */
 };
 
+#define JSON_COMPACT_MAX_BYTES INT32_MAX /* json_limits has this ceiling for what is parsed */
+
 struct json_doc {
     uint32_t refs; /* atomic */
     uint32_t node_count;
     struct json *nodes; /* its own block, as it grows while the text must stay */
     struct buf *bytes;  /* atomic: the cached compact form, or NULL */
-    size_t text_n;
+    size_t text_n : 63;
+    size_t
+        is_lean : 1; /* the text holds strings and numbers only, so it may be shorter than the compact form */
     uint8_t text[]; /* the copy, strings unescaped in place; JSON_PAD_BYTES of NULs follow */
 };
 

@@ -59,6 +59,14 @@ static void check_form(const struct json *root, unsigned flags, struct span comp
     assert(span_eq(json_doc_bytes(again), compact));
 }
 
+static void check_lean(struct json_doc *doc, struct span compact)
+{
+    OWN(json_doc_done) struct json_doc *lean = json_doc_lean(doc);
+
+    check_shape(json_doc_root(lean));
+    assert(span_eq(json_doc_bytes(lean), compact));
+}
+
 static void check_accepted(struct span text, struct json_doc *doc)
 {
     const struct json *root = json_doc_root(doc);
@@ -69,6 +77,7 @@ static void check_accepted(struct span text, struct json_doc *doc)
 
     check_shape(root);
     assert(compact.n <= text.n);
+    check_lean(doc, compact);
     check_form(root, 0, compact);
     check_form(root, JSON_PRETTY, compact);
     check_form(root, JSON_HTML_SAFE, compact);

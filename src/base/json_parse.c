@@ -328,7 +328,7 @@ static struct parser parser_of(struct span text, const struct json_limits *limit
     ps.doc = malloc(sizeof *ps.doc + text.n + JSON_PAD_BYTES);
     if (!ps.doc)
         abort(); /* the policy of own.h; not zeroed as own_new would */
-    *ps.doc = (struct json_doc){ .refs = 1, .text_n = text.n };
+    *ps.doc = (struct json_doc){ .refs = 1, .text_n = (uint32_t)text.n };
     if (text.n)
         memcpy(ps.doc->text, text.p, text.n);
     memset(ps.doc->text + text.n, 0, JSON_PAD_BYTES);

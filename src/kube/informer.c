@@ -186,13 +186,13 @@ static struct object *trimmed(const struct informer *inf, struct object *o)
 struct object *informer_trim_managed(struct object *o)
 {
     static const char *const drop[] = { "managedFields", NULL };
-    struct object *less = NULL;
+    OWN(object_done) struct object *less = NULL;
     struct err e;
 
     if (!json_get(object_meta(o), "managedFields") ||
         object_with_meta(o, &(struct meta_change){ .drop = drop }, &less, &e) < 0)
-        return object_ref(o);
-    return less;
+        return object_lean(o);
+    return object_lean(less);
 }
 
 static void add(struct informer *inf, struct object *o)

@@ -59,7 +59,8 @@ void informer_keys_path(struct informer_keys *out, const struct object *o, const
 
 /* What is kept of an object: a new reference, to it or to one with less. Name, uid and version must stay. */
 typedef struct object *(*informer_trim_fn)(struct object *o);
-/* Without managedFields. Not for objects that the store of this process shares with us: it would cost memory. */
+/* Without managedFields, and lean (object_lean). Not for objects that the store of this process shares with us: it would
+ * cost memory. */
 struct object *informer_trim_managed(struct object *o);
 
 struct informer_spec {

@@ -316,6 +316,15 @@ int object_with(const struct object *o, const char *name, struct json_doc *doc, 
     return 0;
 }
 
+struct object *object_lean(const struct object *o)
+{
+    struct object_member members[OBJECT_MEMBERS_MAX];
+
+    for (uint32_t i = 0; i < o->n; i++)
+        members[i] = (struct object_member){ o->members[i].name, json_doc_lean(o->members[i].doc) };
+    return assemble(o->kind, o->version, members, o->n);
+}
+
 struct object *object_with_version(const struct object *o, uint64_t version)
 {
     for (uint32_t i = 0; i < o->n; i++)

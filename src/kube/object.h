@@ -81,6 +81,9 @@ int object_with(const struct object *o, const char *name, struct json_doc *doc, 
                 struct err *e);
 struct object *object_with_version(const struct object *o, uint64_t version);
 
+/* The same in about half the memory, nothing shared: for copies that are looked at and seldom written (json_doc_lean). */
+struct object *object_lean(const struct object *o);
+
 /* What the server stamps. Zeroes and NULLs leave a field as it is. */
 struct meta_change {
     const char *name;

@@ -183,6 +183,29 @@ static void test_refused(void **state)
     json_doc_unref(doc);
 }
 
+static void test_a_lean_one_says_the_same(void **state)
+{
+    static const char body[] =
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\","
+        "\"labels\":{\"a\":\"a\"}},\"spec\":{\"nodeName\":\"a\"}}";
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    OWN(buf_done) struct buf one = BUF_INIT(4096), other = BUF_INIT(4096);
+    struct object *o = NULL, *lean;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(json_parse(SPAN(body), NULL, &doc, &e), 0);
+    assert_int_equal(object_parse(kind_find("", "v1", "pods"), json_doc_root(doc), &o, &e), 0);
+    lean = object_lean(o);
+    assert_int_equal(object_write(o, "v1", &one, &e), 0);
+    object_unref(o);
+    assert_int_equal(object_write(lean, "v1", &other, &e), 0);
+    assert_string_equal(buf_cstr(&one), buf_cstr(&other));
+    assert_string_equal(object_name(lean), "a");
+    assert_int_equal(object_version(lean), 7);
+    object_unref(lean);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +214,7 @@ int main(void)
         cmocka_unit_test(test_versions_share_members),
         cmocka_unit_test(test_thaw_and_freeze),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_a_lean_one_says_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
