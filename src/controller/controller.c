@@ -1,11 +1,14 @@
 #include "controller/controller.h"
 
+#include "controller/claims.h"
 #include "controller/pools.h"
 #include "controller/sandbox.h"
 #include "controller/templates.h"
 #include "ev/loop.h"
 
 #define RECONCILERS_MAX 4
+
+const char *const controller_label_domains[] = { "sandbox.users.io", NULL };
 
 struct controller {
     struct controller_config config;
@@ -26,6 +29,7 @@ static void on_synced(void *ctx)
     if (c->config.has_extensions) {
         c->reconcilers[c->count++] = templates_new(&c->shared, &c->config);
         c->reconcilers[c->count++] = pools_new(&c->shared, &c->config);
+        c->reconcilers[c->count++] = claims_new(&c->shared, &c->config);
     }
     if (c->config.started)
         c->config.started(c->config.ctx);

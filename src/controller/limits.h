@@ -29,5 +29,13 @@
 #define POOL_HELD_MS 30000
 /* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. */
 #define POOL_STATUS_MS 100
+/* A claim waits this long after its creation for a member that has no address yet, looking so often; then it gets a new one. */
+#define CLAIM_PATIENCE_MS 2000
+#define CLAIM_POLL_MS     20
+/* Adoptions of one sandbox that are tried in one pass while others write it. */
+#define CLAIM_TRIES_MAX 5
+/* A claim without pool or template looks again then, if no event comes; one whose sandbox is not in the copy yet, then. */
+#define CLAIM_MISSING_MS 60000
+#define CLAIM_CREATED_MS 200
 
 #endif

@@ -42,6 +42,14 @@ void pass_done(struct pass *p)
     buf_done(&p->faults);
 }
 
+void pass_set(struct object **to, struct object *o)
+{
+    struct object *old = *to;
+
+    *to = o ? object_ref(o) : NULL;
+    object_unref(old);
+}
+
 /* ---- calls ---- */
 
 static void on_answer(void *ctx, const struct kube_answer *answer)

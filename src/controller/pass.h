@@ -54,6 +54,9 @@ void pass_call(struct pass *p, const struct step *step, kube_done_fn answered, v
 void pass_get(struct pass *p, const struct kind *kind, const char *namespace, const char *name,
               kube_done_fn answered, void *ctx);
 
+/* *to becomes a reference to o, or NULL; the one that was there is dropped. */
+void pass_set(struct object **to, struct object *o);
+
 void pass_fault(struct pass *p, const char *text);
 /* "cannot create Pod n/s: <what the server said>" */
 void pass_fault_of(struct pass *p, const struct kube_answer *answer);

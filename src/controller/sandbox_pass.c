@@ -50,14 +50,6 @@ struct sandbox_pass {
 
 static void on_answer(void *ctx, const struct kube_answer *answer);
 
-static void set_object(struct object **to, struct object *o)
-{
-    struct object *old = *to;
-
-    *to = o ? object_ref(o) : NULL;
-    object_unref(old);
-}
-
 static void call(struct sandbox_pass *p, const struct step *step)
 {
     pass_call(&p->pass, step, on_answer, p);
@@ -142,7 +134,7 @@ static void do_pod(struct sandbox_pass *p)
                      : shared_get(p->pass.shared, SHARED_PODS, object_namespace(p->sandbox),
                                   pod_name_of(p->sandbox));
     pod_decide(&view, p->pass.ed, &verdict);
-    set_object(&p->pod, verdict.pod);
+    pass_set(&p->pod, verdict.pod);
     p->note = verdict.note;
     p->note_if_failed = verdict.note_if_failed;
     p->state = AT_NOTE;
@@ -173,7 +165,7 @@ static void got_pod(struct sandbox_pass *p, const struct kube_answer *answer)
     switch (outcome_of(answer)) {
     case OUTCOME_DONE:
         if (!is_delete) /* until its end is seen, a Pod that was deleted is still there */
-            set_object(&p->pod, answer->object);
+            pass_set(&p->pod, answer->object);
         p->state = AT_NOTE;
         return;
     case OUTCOME_EXISTS:
@@ -205,7 +197,7 @@ static void got_lookup(struct sandbox_pass *p, const struct kube_answer *answer)
 {
     if (outcome_of(answer) == OUTCOME_DONE) {
         p->has_looked_up = true;
-        set_object(&p->found, answer->object);
+        pass_set(&p->found, answer->object);
         p->state = AT_POD;
     } else if (outcome_of(answer) == OUTCOME_GONE) {
         start_over(p);
@@ -239,7 +231,7 @@ static void got_note(struct sandbox_pass *p, const struct kube_answer *answer)
     p->state = p->conflict[0] ? AT_STATUS : AT_SERVICE;
     switch (outcome_of(answer)) {
     case OUTCOME_DONE:
-        set_object(&p->sandbox, answer->object);
+        pass_set(&p->sandbox, answer->object);
         return;
     case OUTCOME_GONE: /* the sandbox is */
         p->state = AT_OVER;
@@ -349,7 +341,7 @@ static void got_status(struct sandbox_pass *p, const struct kube_answer *answer)
 
     p->state = AT_OVER;
     if (outcome == OUTCOME_DONE)
-        set_object(&p->sandbox, answer->object);
+        pass_set(&p->sandbox, answer->object);
     else if (outcome != OUTCOME_GONE)
         pass_fault_of(&p->pass, answer);
 }

@@ -42,5 +42,6 @@ int controller_suite_run(const struct client_suite *s)
     suite = s;
     failed += suite_sandbox_run();
     failed += suite_pool_run();
+    failed += suite_claim_run();
     return failed;
 }

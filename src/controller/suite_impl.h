@@ -16,5 +16,6 @@ bool suite_has_condition(const struct object *o, const char *type, const char *t
 /* Each returns the number of tests that failed. */
 int suite_sandbox_run(void);
 int suite_pool_run(void);
+int suite_claim_run(void);
 
 #endif

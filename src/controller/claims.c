@@ -1,0 +1,130 @@
+#include "controller/claims.h"
+
+#include "controller/condition.h"
+#include "controller/keys.h"
+#include "controller/names.h"
+
+#include <string.h>
+
+static void work(void *ctx, struct queue_item *item)
+{
+    claim_pass_start(ctx, item);
+}
+
+/* ---- what wakes it ---- */
+
+static bool is_same_value(const struct json *a, const struct json *b)
+{
+    OWN(json_edit_done) struct json_edit *ed = NULL;
+
+    if (a == b || !a || !b)
+        return a == b;
+    ed = json_edit_new(0);
+    return json_node_equal_value(json_edit_view(ed, a), b);
+}
+
+/* What a claim shows of its sandbox. Both versions often share the status, which is then one document. */
+static bool is_relevant(const struct change *c)
+{
+    static const char *const shown[] = { COND_READY, COND_FINISHED };
+    const struct json *was, *now;
+
+    if (!c->was || !c->now || object_is_deleting(c->was) != object_is_deleting(c->now))
+        return true;
+    if (object_member(c->was, "status") == object_member(c->now, "status"))
+        return false;
+    if (!is_same_value(object_at(c->was, "status.podIPs"), object_at(c->now, "status.podIPs")))
+        return true;
+    was = object_at(c->was, "status.conditions");
+    now = object_at(c->now, "status.conditions");
+    EACH(type, shown) {
+        if (!is_same_value(condition_find(was, *type), condition_find(now, *type)))
+            return true;
+    }
+    return false;
+}
+
+static void on_sandbox(struct reconciler *base, const struct change *c)
+{
+    struct claims *r = CONTAINER(base, struct claims, base);
+    const struct object *o = change_object(c);
+
+    if (c->now)
+        candidates_see(r->candidates, c->now);
+    else
+        candidates_forget(r->candidates, object_namespace(o), object_name(o));
+    if (is_relevant(c))
+        (void)reconciler_wake_owner(base, c, GROUP_EXTENSIONS, "SandboxClaim");
+    /* A name that stood in a claim's way is free. */
+    if (!c->now && shared_get(base->shared, SHARED_CLAIMS, object_namespace(o), object_name(o)))
+        reconciler_wake(base, object_namespace(o), object_name(o), false);
+}
+
+static void wake_claims_of(struct reconciler *r, const char *namespace, const char *pool,
+                           bool is_unbound_only)
+{
+    OWN(informer_walk_done) struct informer_walk walk;
+    struct object *claim;
+
+    informer_walk(&walk, r->shared->of[SHARED_CLAIMS], CLAIMS_BY_POOL, namespace, pool);
+    while ((claim = informer_walk_next(&walk))) {
+        const char *bound = object_text(claim, "status.sandbox.name");
+
+        if (!object_is_deleting(claim) && !(is_unbound_only && bound && *bound))
+            reconciler_wake(r, namespace, object_name(claim), false);
+    }
+}
+
+static void on_pool(struct reconciler *r, const struct change *c)
+{
+    const struct object *pool = change_object(c);
+
+    if (c->is_initial ||
+        (c->was && c->now && object_generation(c->was) == object_generation(c->now)))
+        return;
+    wake_claims_of(r, object_namespace(pool), object_name(pool), true);
+}
+
+/* All who wait for the template, through its pools or by the older API. */
+static void wake_claims_for(struct reconciler *r, const struct object *template)
+{
+    OWN(informer_walk_done) struct informer_walk walk;
+    OWN(buf_done) struct buf shadow = BUF_INIT(512);
+    struct object *pool;
+    struct err e;
+
+    informer_walk(&walk, r->shared->of[SHARED_POOLS], POOLS_BY_TEMPLATE, object_namespace(template),
+                  object_name(template));
+    while ((pool = informer_walk_next(&walk)))
+        wake_claims_of(r, object_namespace(pool), object_name(pool), false);
+    if (buf_addf(&shadow, &e, CLAIM_SHADOW_PREFIX "%s", object_name(template)) == 0)
+        wake_claims_of(r, object_namespace(template), buf_cstr(&shadow), false);
+}
+
+static void on_template(struct reconciler *r, const struct change *c)
+{
+    if (!c->was && !c->is_initial)
+        wake_claims_for(r, c->now);
+}
+
+static void claims_free(struct reconciler *base)
+{
+    struct claims *r = CONTAINER(base, struct claims, base);
+
+    candidates_free(r->candidates);
+    free(r);
+}
+
+struct reconciler *claims_new(struct shared *shared, const struct controller_config *config)
+{
+    struct claims *r = NEW(struct claims);
+
+    reconciler_init(&r->base, shared, "sandboxclaim", config->claim_workers, work, claims_free);
+    r->config = config;
+    r->candidates = candidates_new();
+    reconciler_watch(&r->base, SHARED_SANDBOXES, on_sandbox);
+    reconciler_follow(&r->base, SHARED_CLAIMS);
+    reconciler_watch(&r->base, SHARED_POOLS, on_pool);
+    reconciler_watch(&r->base, SHARED_TEMPLATES, on_template);
+    return &r->base;
+}
