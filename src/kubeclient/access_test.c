@@ -112,6 +112,65 @@ static void test_a_token_file_that_says_nothing(void **state)
     close_world(&w);
 }
 
+struct seen {
+    struct world *world;
+    unsigned events, ends;
+    int code;
+};
+
+static void on_event(void *ctx, enum kube_event type, struct object *o, uint64_t version)
+{
+    struct seen *s = ctx;
+
+    (void)type, (void)o, (void)version;
+    s->events++;
+    scratch_file(&s->world->dir, "token", "third\n"); /* and the second is over */
+}
+
+static void on_end(void *ctx, const struct status *why)
+{
+    struct seen *s = ctx;
+
+    s->ends++;
+    s->code = why->code;
+}
+
+static bool has_ended(void *ctx)
+{
+    return ((struct seen *)ctx)->ends > 0;
+}
+
+static void test_a_watch_outlives_its_tokens(void **state)
+{
+    static const struct kube_watch_events events = { on_event, on_end };
+    struct seen s = { 0 };
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    scratch_file(&w.dir, "token", "first\n");
+    w.config.token_file = copy_path(&w, "token");
+    open_client(&w);
+    scratch_file(&w.dir, "token", "second\n");
+    TESTAPI_SCRIPT(&w.api, { 401, UNAUTHORIZED },
+                   { 200, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"ConfigMap\",\"metadata\":"
+                          "{\"resourceVersion\":\"5\"}}}" },
+                   { 401, UNAUTHORIZED }, { 401, UNAUTHORIZED });
+    s.world = &w;
+    (void)kube_watch_start(
+        w.client,
+        &(struct kube_watch_spec){ .kind = kind_find("", NULL, "configmaps"), .from_version = 4 },
+        &events, &s);
+    assert_true(side_wait(w.api.loop, has_ended, &s));
+    assert_int_equal(s.code, 401);
+    assert_int_equal(w.api.n, 4);
+    assert_string_equal(w.api.asked[0].authorization, "Bearer first");
+    assert_string_equal(w.api.asked[1].authorization, "Bearer second");
+    assert_string_equal(w.api.asked[2].authorization, "Bearer second");
+    assert_string_equal(w.api.asked[3].authorization, "Bearer third");
+    close_world(&w);
+}
+
 /* ---- certificates ---- */
 
 static void put_identity(struct world *w, const char *name)
@@ -372,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_rotated_token_is_read_again),
         cmocka_unit_test(test_a_token_file_that_says_nothing),
+        cmocka_unit_test(test_a_watch_outlives_its_tokens),
         cmocka_unit_test(test_a_rotated_certificate_is_shown_on_new_connections),
         cmocka_unit_test(test_a_certificate_of_another_key_is_refused_at_once),
         cmocka_unit_test(test_whom_we_do_not_believe_is_told_nothing),

@@ -196,6 +196,8 @@ static void on_head(void *ctx, const struct http_head *head)
     struct rest_watch *w = ctx;
 
     rest_verdict_read(head, &w->verdict);
+    if (head->status == 200)
+        w->is_renewed = false; /* the next credential that ends may be renewed too */
 }
 
 static void on_data(void *ctx, struct span bytes)
