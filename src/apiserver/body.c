@@ -22,16 +22,15 @@ static int read_yaml(struct call *c, struct span bytes, struct json_doc **ret)
                : status_bad_request(&c->status, "error converting YAML to JSON: %s", e.msg);
 }
 
-static int read_json(struct call *c, struct span bytes, struct json_doc **ret)
+int body_read_json(struct span bytes, struct json_doc **ret, struct status *st)
 {
     struct err e;
 
     if (json_parse(bytes, NULL, ret, &e) == 0)
         return 0;
     return e.code == ERR_LIMIT
-               ? status_of_err(&c->status, &e)
-               : status_bad_request(&c->status, "couldn't get version/kind; json parse error: %s",
-                                    e.msg);
+               ? status_of_err(st, &e)
+               : status_bad_request(st, "couldn't get version/kind; json parse error: %s", e.msg);
 }
 
 /* What it is it says itself; the path's own check comes later. */
@@ -58,7 +57,7 @@ int body_read(struct call *c, struct span bytes, const struct schema_type *schem
     if (span_is_nocase(type, "application/vnd.kubernetes.protobuf"))
         return read_protobuf(c, bytes, schema, ed, ret);
     if (!type.n || span_is_nocase(type, "application/json"))
-        rc = read_json(c, bytes, &doc);
+        rc = body_read_json(bytes, &doc, &c->status);
     else if (span_is_nocase(type, "application/yaml"))
         rc = read_yaml(c, bytes, &doc);
     else

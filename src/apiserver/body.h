@@ -13,4 +13,7 @@ struct span body_type(const struct http_exchange *x);
 int body_read(struct call *c, struct span bytes, const struct schema_type *type,
               struct json_edit *ed, struct json_node **ret);
 
+/* JSON alone, refused in the same words. *ret is the caller's. */
+int body_read_json(struct span bytes, struct json_doc **ret, struct status *st);
+
 #endif

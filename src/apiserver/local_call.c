@@ -27,8 +27,7 @@ struct local_call {
     bool is_told;    /* `done` is on the stack, or was */
     bool is_refused; /* by `status` */
     struct status status;
-    struct object *object;
-    struct json_doc *body;
+    struct local_answer found;
     struct object **items;
     size_t item_count, item_cap;
     uint64_t version;
@@ -62,8 +61,8 @@ static void many_free(struct many *m)
 static void drop_results(struct local_call *call)
 {
     many_free(take_ptr(&call->many));
-    object_unref(take_ptr(&call->object));
-    json_doc_unref(take_ptr(&call->body));
+    object_unref(take_ptr(&call->found.object));
+    json_doc_unref(take_ptr(&call->found.body));
     for (size_t i = 0; i < call->item_count; i++)
         object_unref(call->items[i]);
     call->item_count = 0;
@@ -85,8 +84,8 @@ static void answer(void *ctx)
     struct kube_answer a = { .refusal = call->is_refused ? &call->status : NULL };
 
     if (!call->is_refused) {
-        a.object = call->object;
-        a.body = call->body ? json_doc_root(call->body) : NULL;
+        a.object = call->found.object;
+        a.body = call->found.body ? json_doc_root(call->found.body) : NULL;
         a.items = call->items;
         a.item_count = call->item_count;
         a.version = call->version;
@@ -117,7 +116,7 @@ static int show(struct local_call *call, struct op *op, struct object **stored)
 {
     OWN(object_done) struct object *o = take_ptr(stored);
 
-    return admit_show(op, o, &call->object, &call->status);
+    return admit_show(op, o, &call->found.object, &call->status);
 }
 
 static int write_one(struct local_call *call, struct op *op, const struct kube_request *rq)
@@ -193,12 +192,12 @@ static int do_one(struct local_call *call, struct op *op, const struct kube_requ
                                   .is_apply = rq->patch == KUBE_PATCH_APPLY,
                                   .has_force = rq->is_forced };
 
+    if (rq->verb != KUBE_GET && op_check_options(&options, &call->status) < 0)
+        return -1;
     if (op->sub && op->sub->sub != KIND_SUB_STATUS)
-        return status_no_resource(&call->status);
+        return local_sub(call->client, op, rq, &call->found, &call->status);
     if (rq->verb == KUBE_GET)
         return get_one(call, op, rq);
-    if (op_check_options(&options, &call->status) < 0)
-        return -1;
     if (rq->verb == KUBE_PATCH)
         return patch_one(call, op, rq);
     return rq->verb == KUBE_DELETE ? delete_one(call, op, rq) : write_one(call, op, rq);
@@ -261,15 +260,11 @@ static void delete_some(void *ctx)
 
     while ((o = pages_next(&m->pages, &budget))) {
         OWN(object_done) struct object *now = NULL;
-        struct object *shown;
 
-        if (op_delete_found(&m->op, o, &m->how, &now, &call->status) < 0 ||
-            (now && admit_show(&m->op, now, &shown, &call->status) < 0)) {
+        if (op_delete_found(&m->op, o, &m->how, &now, &call->status) < 0) {
             finish(call, true);
             return;
         }
-        if (now)
-            add_item(call, shown);
     }
     if (m->pages.is_over)
         finish(call, false);

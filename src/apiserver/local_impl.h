@@ -28,6 +28,15 @@ int local_op(struct local *l, const struct kind *kind, const char *version, stru
 /* Code 0: no answer came, and none will. */
 void local_say_canceled(struct status *st);
 
+/* What a call found; the call's own. */
+struct local_answer {
+    struct object *object;
+    struct json_doc *body; /* of what is no kind */
+};
+/* local_sub.c: op->sub is one, and not status. */
+int local_sub(struct local *l, struct op *op, const struct kube_request *rq,
+              struct local_answer *ret, struct status *st);
+
 struct kube_call *local_call_start(struct kube_client *c, const struct kube_request *rq,
                                    kube_done_fn done, void *ctx);
 void local_call_cancel(struct kube_call *call);

@@ -10,10 +10,6 @@
 
 /* Bytes of JSON that tell of the head: they wait for its commit. Takes what is in body. */
 void sub_answer_later(struct call *c, int code, struct buf *body);
-/* Copies those members of the metadata `from` that are there; names end with NULL. */
-void sub_copy_meta(struct json_edit *ed, struct json_node *to, struct json_node *from,
-                   const char *const *names);
-
 /* sub_scale.c */
 void sub_scale_get(struct call *c);
 void sub_scale_body(struct call *c, struct span bytes, struct json_edit *ed);

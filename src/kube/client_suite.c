@@ -408,8 +408,8 @@ static void run_row(void **state)
 int client_suite_run(const struct client_suite *target)
 {
     static const struct suite_row *const tables[] = { suite_write_rows, suite_read_rows,
-                                                      suite_watch_rows, suite_life_rows,
-                                                      suite_informer_rows };
+                                                      suite_watch_rows, suite_sub_rows,
+                                                      suite_life_rows,  suite_informer_rows };
     static struct run runs[ROWS_MAX];
     static struct CMUnitTest tests[ROWS_MAX];
     size_t n = 0;

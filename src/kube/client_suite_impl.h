@@ -106,6 +106,6 @@ struct suite_row {
     bool needs_versions;
 };
 extern const struct suite_row suite_write_rows[], suite_read_rows[], suite_watch_rows[],
-    suite_life_rows[], suite_informer_rows[]; /* each ended by a NULL name */
+    suite_life_rows[], suite_sub_rows[], suite_informer_rows[]; /* each ended by a NULL name */
 
 #endif
