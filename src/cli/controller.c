@@ -7,6 +7,7 @@
 #include "base/metric.h"
 #include "cli/controller_options.h"
 #include "controller/controller.h"
+#include "controller/domains.h"
 #include "controller/serve.h"
 #include "ev/child.h"
 #include "kube/lease.h"
@@ -35,6 +36,7 @@ struct role {
     struct serve *serve;
     struct lease *lease;
     struct controller *controller;
+    struct domains domains; /* of the operator's file; empty: the default */
     char lease_namespace[256];
     char identity[HOST_NAME_MAX + 40];
     bool is_stopping, is_working;
@@ -55,22 +57,23 @@ static void work(void *ctx)
 {
     struct role *r = ctx;
     const struct controller_options *o = r->o;
-    const struct controller_config config = {
-        .has_extensions = o->has_extensions,
-        .cluster_domain = o->cluster_domain,
-        .sandbox_workers = (unsigned)o->sandbox_workers,
-        .template_workers = MAX((unsigned)o->template_workers, 1u),
-        .pool_workers = (unsigned)o->pool_workers,
-        .claim_workers = (unsigned)o->claim_workers,
-        .pool_batch = o->pool_batch,
-        .pool_grace_ms = o->pool_grace_ms,
-        .pool_recheck_ms = o->pool_recheck_ms,
-        .is_pool_evictable = o->is_pool_evictable,
-        .started = on_working,
-        .ctx = r,
-    };
+    struct controller_config config = CONTROLLER_CONFIG_INIT;
     struct err e;
 
+    config.has_extensions = o->has_extensions;
+    config.cluster_domain = o->cluster_domain;
+    config.sandbox_workers = (unsigned)o->sandbox_workers;
+    config.template_workers = MAX((unsigned)o->template_workers, 1u);
+    config.pool_workers = (unsigned)o->pool_workers;
+    config.claim_workers = (unsigned)o->claim_workers;
+    config.pool_batch = o->pool_batch;
+    config.pool_grace_ms = o->pool_grace_ms;
+    config.pool_recheck_ms = o->pool_recheck_ms;
+    config.is_pool_evictable = o->is_pool_evictable;
+    if (r->domains.names)
+        config.label_domains = r->domains.names;
+    config.started = on_working;
+    config.ctx = r;
     if (controller_open(r->client, &config, &r->controller, &e) == 0)
         return;
     log_error("controller.open", KV("err", &e));
@@ -260,7 +263,8 @@ static int run(struct role *r, struct err *e)
         (void)fcntl((int)r->o->ready_fd, F_SETFD, FD_CLOEXEC);
     choose_namespace(r);
     choose_identity(r);
-    if (ev_loop_new(&r->loop, e) < 0 ||
+    if ((r->o->has_extensions && domains_read(DOMAINS_FILE, &r->domains, e) < 0) ||
+        ev_loop_new(&r->loop, e) < 0 ||
         ev_children_open(r->loop, signals, on_signal, r, &r->children, e) < 0 ||
         resolver_new(r->loop, &(struct resolver_config){ 0 }, &r->resolver, e) < 0 ||
         connect_client(r, e) < 0 || serve_open(r->loop, &serve, &r->serve, e) < 0 ||

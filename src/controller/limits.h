@@ -2,6 +2,9 @@
 #ifndef SILICA_CONTROLLER_LIMITS_H
 #define SILICA_CONTROLLER_LIMITS_H
 
+/* Domains whose labels claims may use; an operator lists a handful. */
+#define DOMAINS_MAX            256
+#define DOMAINS_FILE_MAX_BYTES (64u * 1024)
 /* What /metrics answers with; beyond it 500. Its labels have few values. */
 #define SERVE_METRICS_MAX_BYTES (4u * 1024 * 1024)
 /* Scrapers and probes; beyond it new connections are closed. */

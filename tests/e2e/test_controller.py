@@ -104,6 +104,48 @@ def test_makes_what_a_sandbox_wants(api):
         c.end()
 
 
+def ready_pods(api, namespace):
+    """The pod side: marks every Pod ready. How many it marked."""
+    marked = 0
+    for pod in api.call("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
+        if pod["status"].get("phase") == "Running":
+            continue
+        pod["status"] = {"phase": "Running", "podIPs": [{"ip": "127.1.0.9"}], "podIP": "127.1.0.9",
+                         "conditions": [{"type": "Ready", "status": "True"}]}
+        api.call("PUT", f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/status", pod)
+        marked += 1
+    return marked
+
+
+def condition(thing, kind="Ready"):
+    return next((c["status"] for c in thing.get("status", {}).get("conditions", []) if c["type"] == kind), None)
+
+
+def test_a_claim_takes_a_warm_sandbox_and_the_pool_makes_another(api):
+    ours = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/pooled"
+    api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "pooled"}})
+
+    def make(kind, name, spec):
+        api.call("POST", f"{ours}/{kind.lower()}s", {"apiVersion": "extensions.agents.x-k8s.io/v1beta1", "kind": kind,
+                                                     "metadata": {"name": name}, "spec": spec})
+
+    make("SandboxTemplate", "t", SANDBOX["spec"])
+    make("SandboxWarmPool", "p", {"replicas": 1, "sandboxTemplateRef": {"name": "t"}})
+    with Controller(api) as c:
+        wait_until(lambda: ready_pods(api, "pooled"), 30)
+        wait_until(lambda: api.call("GET", f"{ours}/sandboxwarmpools/p").get("status", {}).get("readyReplicas") == 1, 30)
+        make("SandboxClaim", "c", {"warmPoolRef": {"name": "p"}})
+        wait_until(lambda: condition(api.call("GET", f"{ours}/sandboxclaims/c")) == "True", 30)
+        name = api.call("GET", f"{ours}/sandboxclaims/c")["status"]["sandbox"]["name"]
+        taken = api.call("GET", f"/apis/agents.x-k8s.io/v1beta1/namespaces/pooled/sandboxes/{name}")
+        assert name.startswith("p-") and taken["metadata"]["ownerReferences"][0]["kind"] == "SandboxClaim"
+        wait_until(lambda: ready_pods(api, "pooled"), 30)
+        sandboxes = api.call("GET", "/apis/agents.x-k8s.io/v1beta1/namespaces/pooled/sandboxes")["items"]
+        assert len(sandboxes) == 2
+        assert len(c.metric("workqueue_depth")) == 4
+        c.end()
+
+
 def test_of_two_the_second_works_when_the_first_ends(api):
     with Controller(api) as one:
         one.wait_for("controller.working")
