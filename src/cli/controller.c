@@ -69,7 +69,12 @@ static void work(void *ctx)
     config.pool_batch = o->pool_batch;
     config.pool_grace_ms = o->pool_grace_ms;
     config.pool_recheck_ms = o->pool_recheck_ms;
+    config.pool_delay_ms = o->pool_delay_ms;
+    config.pool_rate = o->pool_rate_number;
     config.is_pool_evictable = o->is_pool_evictable;
+    config.is_cache_selected = o->is_cache_selected;
+    config.has_no_claim_events = o->has_no_claim_events;
+    config.has_no_claim_times = o->has_no_claim_annotations;
     if (r->domains.names)
         config.label_domains = r->domains.names;
     config.started = on_working;

@@ -24,7 +24,8 @@ enum claim_end claim_end_of(const struct object *claim);
 
 /* The sandbox that was given to it, from the annotation or the label it once was; NULL: none. */
 const char *claim_assigned(const struct object *claim);
-struct step claim_lock(const struct object *claim, const char *sandbox, struct timespec now,
+/* now: when the claim was first seen, if that is to be said; or NULL. */
+struct step claim_lock(const struct object *claim, const char *sandbox, const struct timespec *now,
                        struct json_edit *ed);
 struct step claim_unlock(const struct object *claim, struct json_edit *ed);
 /* The claim becomes the owner; the template (NULL: unreadable) and the claim say what is on the Pod. */

@@ -29,7 +29,7 @@ static const char *nano_text(struct timespec t, char text[64])
     return text;
 }
 
-struct step claim_lock(const struct object *claim, const char *sandbox, struct timespec now,
+struct step claim_lock(const struct object *claim, const char *sandbox, const struct timespec *now,
                        struct json_edit *ed)
 {
     struct step step = step_patch_locked(ed, claim);
@@ -37,8 +37,8 @@ struct step claim_lock(const struct object *claim, const char *sandbox, struct t
     char text[64];
 
     tree_text(notes, NOTE_SANDBOX_NAME, sandbox);
-    if (!object_annotation(claim, NOTE_FIRST_SEEN))
-        tree_text(notes, NOTE_FIRST_SEEN, nano_text(now, text));
+    if (now && !object_annotation(claim, NOTE_FIRST_SEEN))
+        tree_text(notes, NOTE_FIRST_SEEN, nano_text(*now, text));
     return step;
 }
 

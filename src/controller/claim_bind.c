@@ -138,7 +138,8 @@ void bind_find(struct claim_pass *p)
 
 void bind_lock(struct claim_pass *p)
 {
-    struct step step = claim_lock(p->claim, object_name(p->candidate), p->pass.now, p->pass.ed);
+    const struct timespec *now = p->r->config->has_no_claim_times ? NULL : &p->pass.now;
+    struct step step = claim_lock(p->claim, object_name(p->candidate), now, p->pass.ed);
 
     claim_pass_call(p, &step);
 }

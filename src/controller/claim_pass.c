@@ -58,6 +58,8 @@ void claim_pass_fail_of(struct claim_pass *p, const struct kube_answer *answer)
 
 void claim_pass_tell(struct claim_pass *p, const char *reason, const char *action, const char *note)
 {
+    if (p->r->config->has_no_claim_events)
+        return;
     event_emit(p->pass.shared->client, &(struct event){ .about = p->claim,
                                                         .controller = MANAGER,
                                                         .reason = reason,

@@ -202,7 +202,7 @@ static void lock_and_unlock(void **state)
 {
     struct object *claim = claim_of("");
     struct step step = claim_lock(
-        claim, "s", (struct timespec){ .tv_sec = 1794823200, .tv_nsec = 5 }, test_edit());
+        claim, "s", &(struct timespec){ .tv_sec = 1794823200, .tv_nsec = 5 }, test_edit());
 
     test_same("lock", "write", test_step(&step),
               "patch SandboxClaim n/c {'metadata':{'resourceVersion':'7','annotations':{'" A

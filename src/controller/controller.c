@@ -8,7 +8,7 @@
 
 #define RECONCILERS_MAX 4
 
-const char *const controller_label_domains[] = { "sandbox.users.io", NULL };
+static const char *const label_domains[] = { "sandbox.users.io", NULL };
 
 struct controller {
     struct controller_config config;
@@ -41,7 +41,9 @@ int controller_open(struct kube_client *client, const struct controller_config *
     struct controller *c = NEW(struct controller);
 
     c->config = *config;
-    if (shared_open(&c->shared, client, config->has_extensions, on_synced, c, e) < 0) {
+    if (!c->config.label_domains)
+        c->config.label_domains = label_domains;
+    if (shared_open(&c->shared, client, &c->config, on_synced, c, e) < 0) {
         free(c);
         return -1;
     }

@@ -19,23 +19,25 @@ struct controller_config {
     bool has_extensions;        /* templates, claims and pools too */
     const char *cluster_domain; /* borrowed, as the client is */
     unsigned sandbox_workers, template_workers, pool_workers, claim_workers;
-    size_t pool_batch;                /* members a pool makes or deletes in one pass */
-    uint64_t pool_grace_ms;           /* for a member to become ready */
-    uint64_t pool_recheck_ms;         /* of members that cannot be scheduled */
-    bool is_pool_evictable;           /* see pool.h */
-    const char *const *label_domains; /* whose labels claims may add to Pods; ended by NULL */
-    void (*started)(void *ctx);       /* the copies are whole, work begins; or NULL */
+    size_t pool_batch;        /* members a pool makes or deletes in one pass */
+    uint64_t pool_grace_ms;   /* for a member to become ready */
+    uint64_t pool_recheck_ms; /* of members that cannot be scheduled */
+    uint64_t pool_delay_ms;   /* see gate.h */
+    double pool_rate;         /* the same */
+    bool is_pool_evictable;   /* see pool.h */
+    const char *const *
+        label_domains; /* whose labels claims may add to Pods; ended by NULL. NULL: sandbox.users.io */
+    bool is_cache_selected; /* copies only of Pods and Services with our label */
+    bool has_no_claim_events, has_no_claim_times; /* no Events, no annotations that say when */
+    void (*started)(void *ctx);                   /* the copies are whole, work begins; or NULL */
     void *ctx;
 };
-extern const char *const controller_label_domains[];
-
 /* As the public controller's flags, extensions on. */
 #define CONTROLLER_CONFIG_INIT                                                                     \
     {                                                                                              \
         .has_extensions = true, .cluster_domain = "cluster.local", .sandbox_workers = 100,         \
         .template_workers = 1, .pool_workers = 1, .claim_workers = 50, .pool_batch = 300,          \
-        .pool_grace_ms = 5 * 60 * 1000, .pool_recheck_ms = 60 * 1000, .is_pool_evictable = true,   \
-        .label_domains = controller_label_domains                                                  \
+        .pool_grace_ms = 5 * 60 * 1000, .pool_recheck_ms = 60 * 1000, .is_pool_evictable = true    \
     }
 
 int controller_open(struct kube_client *client, const struct controller_config *config,

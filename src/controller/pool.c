@@ -239,6 +239,7 @@ void pool_decide(const struct pool_view *v, const struct pool_config *config, st
     for (size_t i = 0; i < v->member_count; i++)
         classify(&m, v->members[i]);
     drop_stuck(&m);
+    ret->active = m.active_count;
     ret->status = status_of(&m);
     size_up(&m);
     if (ret->is_held)

@@ -1,6 +1,7 @@
 #include "controller/pool.h"
 
 #include "controller/blueprint.h"
+#include "controller/gate.h"
 #include "controller/template.h"
 #include "controller/testobject.h"
 
@@ -69,6 +70,57 @@ static void expectations_end_by_themselves(void **state)
     assert_true(expect_creates(&x, 1, 2001 + EXPECT_MAX_MS));
     assert_false(expect_is_going(&x, "a"));
     expect_done(&x);
+}
+
+/* ---- how fast ---- */
+
+static void opens(struct gate *g, const struct gate_rules *rules, size_t active, uint64_t now_ms,
+                  size_t want, uint64_t want_wait_ms)
+{
+    uint64_t wait_ms;
+    size_t got = gate_open(g, rules, active, 10, 10 - active, now_ms, &wait_ms);
+
+    if (got != want || wait_ms != want_wait_ms)
+        fail_msg("%zu members at %llu ms: %zu are made, not %zu; asks again in %llu ms, not %llu",
+                 active, (unsigned long long)now_ms, got, want, (unsigned long long)wait_ms,
+                 (unsigned long long)want_wait_ms);
+}
+
+/* TestReconcilePoolReplenishDelay, TestObserveMembersForReplenish */
+static void replenish_delay(void **state)
+{
+    const struct gate_rules rules = { .delay_ms = 1000 };
+    struct gate g = { 0 };
+
+    opens(&g, &rules, 4, 0, 6, 0);      /* the first look never waits */
+    opens(&g, &rules, 10, 1, 0, 0);     /* they came */
+    opens(&g, &rules, 7, 2, 0, 1000);   /* some left */
+    opens(&g, &rules, 7, 502, 0, 500);  /* nothing new */
+    opens(&g, &rules, 5, 702, 0, 1000); /* more left: from the beginning */
+    opens(&g, &rules, 5, 1702, 5, 0);
+    opens(&g, &rules, 9, 1703, 0, 1000); /* those that were made count as seen */
+    opens(&g, &rules, 10, 1704, 0, 0);   /* full: nothing is held */
+    opens(&g, &(struct gate_rules){ 0 }, 1, 1705, 9, 0);
+}
+
+/* TestTakeRefillTokens, TestReconcilePoolMaxRefillRate */
+static void refill_rate(void **state)
+{
+    const struct gate_rules four = { .per_second = 4 }, slow = { .per_second = 0.5 };
+    struct gate g = { 0 };
+
+    opens(&g, &four, 0, 0, 4, 0);     /* starts full */
+    opens(&g, &four, 4, 0, 0, 250);   /* a quarter of a second for one */
+    opens(&g, &four, 4, 500, 2, 0);   /* part of what is missing: events tell of the rest */
+    opens(&g, &four, 6, 60000, 4, 0); /* never more than its capacity */
+    opens(&g, &four, 9, 60000, 0, 250);
+    gate_refund(&g, &four, 1);
+    opens(&g, &four, 9, 60000, 1, 0);
+    g = (struct gate){ 0 };
+    opens(&g, &slow, 0, 0, 1, 0); /* at least one */
+    opens(&g, &slow, 1, 0, 0, 2000);
+    g = (struct gate){ 0 };
+    opens(&g, &(struct gate_rules){ .per_second = 1e300 }, 0, 0, 10, 0);
 }
 
 /* ---- sizing ---- */
@@ -527,6 +579,8 @@ int main(void)
         cmocka_unit_test(expectations_of_creates),
         cmocka_unit_test(expectations_of_deletes),
         cmocka_unit_test(expectations_end_by_themselves),
+        cmocka_unit_test(replenish_delay),
+        cmocka_unit_test(refill_rate),
         cmocka_unit_test(reconcile_pool),
         cmocka_unit_test(no_over_creation_with_a_stale_copy),
         cmocka_unit_test(unschedulable_members_are_held),

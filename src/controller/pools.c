@@ -6,6 +6,7 @@
 #include "controller/batch.h"
 #include "controller/condition.h"
 #include "controller/event.h"
+#include "controller/gate.h"
 #include "controller/keys.h"
 #include "controller/limits.h"
 #include "controller/names.h"
@@ -25,6 +26,7 @@ struct memory {
     struct memory *next; /* of its slot */
     char *namespace, *name;
     struct expect expect;
+    struct gate gate;
     bool is_stuck;         /* people were told that it does not get on */
     uint64_t status_at_ms; /* when its status was written last; 0: never */
 };
@@ -193,17 +195,36 @@ static void creates_finished(void *ctx)
     advance(p);
 }
 
+/* How many of those that are missing are made now. */
+static size_t grant(struct pool_pass *p)
+{
+    struct gate_rules rules = { p->r->config->pool_delay_ms, p->r->config->pool_rate };
+    uint64_t now_ms = time_mono_ms(), wait_ms;
+    size_t n = gate_open(&p->memory->gate, &rules, p->plan.active, pool_wish(p->pool),
+                         p->plan.creates, now_ms, &wait_ms);
+
+    if (wait_ms && (!p->plan.look_again_ms || wait_ms < p->plan.look_again_ms))
+        p->plan.look_again_ms = wait_ms;
+    if (n && !expect_creates(&p->memory->expect, n, now_ms)) {
+        gate_refund(&p->memory->gate, &rules, n);
+        return 0;
+    }
+    return n;
+}
+
 static void do_creates(struct pool_pass *p)
 {
+    size_t n = grant(p);
+
     p->state = AT_STATUS;
-    if (!p->plan.creates || !expect_creates(&p->memory->expect, p->plan.creates, time_mono_ms()))
+    if (!n)
         return;
     p->state = AT_CREATES;
     p->create = pool_member(p->pool, p->template, &p->config, p->pass.ed);
     p->batch = (struct batch){ .step = create_step,
                                .answered = create_answered,
                                .finished = creates_finished };
-    run_batch(p, p->plan.creates);
+    run_batch(p, n);
 }
 
 /* ---- status, and what people are told ---- */

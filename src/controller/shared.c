@@ -59,16 +59,19 @@ static void on_synced(void *ctx)
         s->synced(s->ctx);
 }
 
-int shared_open(struct shared *s, struct kube_client *client, bool has_extensions,
-                void (*synced)(void *ctx), void *ctx, struct err *e)
+int shared_open(struct shared *s, struct kube_client *client,
+                const struct controller_config *config, void (*synced)(void *ctx), void *ctx,
+                struct err *e)
 {
     static const struct informer_listener listener = { .on_synced = on_synced };
-    size_t n = has_extensions ? SHARED_COUNT : SHARED_CORE_COUNT;
+    size_t n = config->has_extensions ? SHARED_COUNT : SHARED_CORE_COUNT;
 
     *s = (struct shared){ .client = client, .waiting = n, .synced = synced, .ctx = ctx };
     for (size_t i = 0; i < n; i++) {
         struct informer_spec spec = spec_of((enum shared_kind)i);
 
+        if (config->is_cache_selected && (i == SHARED_PODS || i == SHARED_SERVICES))
+            spec.labels = LABEL_TRACKING;
         if (informer_new(client, &spec, &s->of[i], e) < 0) {
             shared_close(s);
             return -1;

@@ -8,6 +8,7 @@
 #ifndef SILICA_CONTROLLER_SHARED_H
 #define SILICA_CONTROLLER_SHARED_H
 
+#include "controller/controller.h"
 #include "kube/informer.h"
 
 /* Indexes, by their place. */
@@ -38,8 +39,9 @@ struct shared {
 };
 
 /* `synced` comes once, when all copies are whole. */
-int shared_open(struct shared *s, struct kube_client *client, bool has_extensions,
-                void (*synced)(void *ctx), void *ctx, struct err *e);
+int shared_open(struct shared *s, struct kube_client *client,
+                const struct controller_config *config, void (*synced)(void *ctx), void *ctx,
+                struct err *e);
 void shared_close(struct shared *s);
 
 /* The sandboxes', ... copies; for reading code aloud. */
