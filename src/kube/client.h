@@ -100,7 +100,8 @@ struct kube_watch_events {
     /* o is borrowed; NULL of a bookmark. `version` is where a later watch would go on. */
     void (*on_event)(void *ctx, enum kube_event type, struct object *o, uint64_t version);
     /* Last. Connections that break are made again behind the scenes, from where the watch was; so this is 410 (list
-     * again), what the server refuses (403, 404), or code 0 after kube_watch_stop and the client's end. */
+     * again), what the server refuses (403, 404), or code 0: kube_watch_stop, the client's end, a server that is not
+     * believed. */
     void (*on_end)(void *ctx, const struct status *why);
 };
 

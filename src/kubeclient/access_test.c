@@ -70,6 +70,40 @@ static char *copy_path(struct world *w, const char *name)
     return own_strdup(scratch_path(&w->dir, name));
 }
 
+/* ---- what is said of us ---- */
+
+static char **texts(const char *a, const char *b)
+{
+    char **t = own_array(3, sizeof *t);
+
+    t[0] = own_strdup(a);
+    t[1] = own_strdup(b);
+    return t;
+}
+
+static void test_passwords_and_acting_as_somebody(void **state)
+{
+    struct world w;
+    struct told r;
+
+    (void)state;
+    open_world(&w);
+    w.config.username = own_strdup("joe");
+    w.config.password = own_strdup("pass:word");
+    w.config.as = own_strdup("jane");
+    w.config.as_uid = own_strdup("u1");
+    w.config.as_groups = texts("a", "b");
+    w.config.as_extra = texts("example.com/Scope", "x");
+    open_client(&w);
+    TESTAPI_SCRIPT(&w.api, { 200, MAP });
+    get(&w, &r);
+    assert_int_equal(r.code, -1);
+    assert_string_equal(w.api.asked[0].authorization, "Basic am9lOnBhc3M6d29yZA==");
+    assert_string_equal(w.api.asked[0].as,
+                        "user=jane uid=u1 group=a group=b extra-example.com%2fscope=x ");
+    close_world(&w);
+}
+
 /* ---- token files ---- */
 
 static void test_a_rotated_token_is_read_again(void **state)
@@ -429,6 +463,7 @@ static void test_a_client_that_is_freed_takes_its_plugin_along(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_passwords_and_acting_as_somebody),
         cmocka_unit_test(test_a_rotated_token_is_read_again),
         cmocka_unit_test(test_a_token_file_that_says_nothing),
         cmocka_unit_test(test_a_watch_outlives_its_tokens),

@@ -5,6 +5,20 @@ static void on_gone(void *ctx)
     ((struct testapi *)ctx)->open = NULL;
 }
 
+static void note_as(struct testapi_asked *a, const struct http_head *head)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < http_head_count(head); i++) {
+        struct span name, value;
+
+        http_head_field(head, i, &name, &value);
+        if (span_starts(name, "impersonate-"))
+            n += (size_t)snprintf(a->as + n, sizeof a->as - n, "%.*s=%.*s ",
+                                  SPAN_ARG(span_skip(name, 12)), SPAN_ARG(value));
+    }
+}
+
 static void note(struct testapi *t, struct http_exchange *x)
 {
     OWN(buf_done) struct buf client = BUF_INIT(63);
@@ -19,6 +33,7 @@ static void note(struct testapi *t, struct http_exchange *x)
     (void)snprintf(a->agent, sizeof a->agent, "%.*s", SPAN_ARG(http_field(x, "user-agent")));
     (void)tls_peer_subject(http_filter(x), TLS_SUBJECT_CN, 0, &client);
     (void)snprintf(a->client, sizeof a->client, "%s", buf_cstr(&client));
+    note_as(a, head);
     a->is_h2 = http_is_h2(x);
     a->at_ms = ev_now_ms(t->loop);
 }

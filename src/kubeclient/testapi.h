@@ -33,6 +33,7 @@ struct testapi_step {
 struct testapi_asked {
     char line[512];                                 /* "GET /api/v1/pods?watch=true" */
     char authorization[128], agent[64], client[64]; /* client: the name in its certificate */
+    char as[256]; /* all that begins with Impersonate-: "user=jane group=a " */
     bool is_h2;
     uint64_t at_ms;
 };
