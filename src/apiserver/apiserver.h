@@ -69,6 +69,7 @@ struct apiserver {
     struct pods *pods;
     struct http_client *streams; /* to pod sides */
     size_t stream_count;         /* calls that were passed on to them */
+    size_t stream_waiting_bytes; /* of what they ask for, of those that have no answer yet */
 };
 
 int apiserver_open(struct ev_loop *loop, const struct apiserver_config *config,

@@ -25,7 +25,9 @@
 #define API_HEAD_MAX_BYTES        (1 << 20) /* exec has its whole command in the request line */
 #define STREAM_TARGET_EXTRA_BYTES 4096 /* names that a request gets on its way to the pod side */
 #define STREAMS_MAX               4096 /* then 429: each is two connections, and a few things of the pod's */
-#define STREAM_HEAD_MS            30000 /* a pod side that died is started again within this */
+#define STREAM_WAITING_MAX_BYTES                                                                   \
+    (64 << 20) /* of requests without an answer yet, then 429: each is held three times meanwhile */
+#define STREAM_HEAD_MS 30000 /* a pod side that died is started again within this */
 #define STREAM_IDLE_MS                                                                             \
     1 /* sockets to a pod side cost nothing, and a kept one may be that of a process which died */
 

@@ -138,6 +138,14 @@ static int write_target(struct call *c, const struct object *pod, const char *co
 
 /* ---- passing it on ---- */
 
+static void on_answered(void *ctx)
+{
+    struct call *c = ctx;
+
+    c->s->stream_waiting_bytes -= c->waiting_bytes;
+    c->waiting_bytes = 0;
+}
+
 static void on_failed(void *ctx, struct http_exchange *x, const struct err *e)
 {
     OWN(buf_done) struct buf body = BUF_INIT(STATUS_TEXT_MAX_BYTES);
@@ -159,6 +167,7 @@ static void on_done(void *ctx)
     if (http_relay_status(c->relay))
         c->told = http_relay_status(c->relay);
     c->relay = NULL;
+    on_answered(c);
     c->s->stream_count--;
     call_free(c);
 }
@@ -170,10 +179,12 @@ static void pass_on(struct call *c, const struct net_addr *at, struct span targe
                                           .target = target,
                                           .head_ms = STREAM_HEAD_MS,
                                           .on_failed = on_failed,
+                                          .on_answered = on_answered,
                                           .on_done = on_done,
                                           .ctx = c };
 
     c->s->stream_count++;
+    c->s->stream_waiting_bytes += c->waiting_bytes = target.n;
     c->relay = http_relay_start(c->x, &spec);
 }
 
@@ -202,7 +213,8 @@ static void pass_to_pod(struct call *c, const struct object *pod, const char *co
             return;
         }
         (void)status_internal(&c->status, "error dialing backend: %s", e.msg);
-    } else if (c->s->stream_count >= STREAMS_MAX) {
+    } else if (c->s->stream_count >= STREAMS_MAX ||
+               c->s->stream_waiting_bytes + query.n > STREAM_WAITING_MAX_BYTES) {
         (void)status_too_many(&c->status, 1, "too many streams at once");
     } else if (write_target(c, pod, container, query, &target) == 0) {
         log_info("api.stream", KV("id", http_id(c->x)), KV("user", user_name(&c->user)),

@@ -76,6 +76,12 @@ static void on_gone(void *ctx)
 
 /* ---- the answer ---- */
 
+static void tell_answered(struct http_relay *r)
+{
+    if (r->spec.on_answered)
+        r->spec.on_answered(r->spec.ctx);
+}
+
 static void on_drain(void *ctx)
 {
     struct http_relay *r = ctx;
@@ -90,6 +96,7 @@ static void on_head(void *ctx, const struct http_head *head)
     struct span type = http_head_get(head, "content-type");
 
     r->status = head->status;
+    tell_answered(r);
     if (type.n < sizeof r->type)
         (void)snprintf(r->type, sizeof r->type, "%.*s", SPAN_ARG(type));
     if (!r->x || r->status >= 300)
@@ -179,6 +186,7 @@ static void on_upgrade(void *ctx, const struct http_head *head, struct conn *con
 
     r->call = NULL;
     r->status = 101;
+    tell_answered(r);
     r->back = conn;
     conn_set_events(conn, &back_events, r);
     conn_want_read(conn, false); /* until there is somebody to give it to */

@@ -24,6 +24,8 @@ struct http_relay_spec {
     uint64_t connect_ms, head_ms;
     /* The other server cannot be asked, or answers nonsense: answers x. */
     void (*on_failed)(void *ctx, struct http_exchange *x, const struct err *e);
+    /* The answer begins: the request is not held any more. In a later turn; may be NULL. */
+    ev_fn on_answered;
     /* Over: answered and done with, or both connections are gone. Exactly once, in a later turn; the relay is freed
      * after it. */
     ev_fn on_done;

@@ -35,7 +35,7 @@ static struct world {
     struct http_exchange *hanging;
     const char *target;
     size_t flooded;
-    unsigned dones, fails;
+    unsigned dones, fails, answers;
     int status;
     bool is_taken;
 } w;
@@ -134,6 +134,13 @@ static void on_failed(void *ctx, struct http_exchange *x, const struct err *e)
     http_answer(x, 502, "text/plain", span_cstr(e->msg));
 }
 
+static void on_answered(void *ctx)
+{
+    (void)ctx;
+    assert_false(w.desk.is_in_verb);
+    w.answers++;
+}
+
 static void on_done(void *ctx)
 {
     (void)ctx;
@@ -148,6 +155,7 @@ static void front_request(struct desk *d, struct http_exchange *x)
                                           .to = { .host = "127.0.0.1", .port = w.port },
                                           .target = w.target ? span_cstr(w.target) : SPAN_NONE,
                                           .on_failed = on_failed,
+                                          .on_answered = on_answered,
                                           .on_done = on_done };
 
     VERB(d, w.relay = http_relay_start(x, &spec));
@@ -238,6 +246,7 @@ static void test_bytes_both_ways(void **state)
     conn_close(w.back_side.conn);
     close_world();
     assert_int_equal(w.status, 101);
+    assert_int_equal(w.answers, 1);
 }
 
 static void test_a_refusal_is_given_back(void **state)
@@ -250,6 +259,7 @@ static void test_a_refusal_is_given_back(void **state)
     close_world();
     assert_int_equal(w.fails, 0);
     assert_int_equal(w.status, 403);
+    assert_int_equal(w.answers, 1);
 }
 
 static void test_a_server_that_is_not_there(void **state)
@@ -262,6 +272,7 @@ static void test_a_server_that_is_not_there(void **state)
     close_world();
     assert_int_equal(w.fails, 1);
     assert_int_equal(w.status, 0);
+    assert_int_equal(w.answers, 0);
 }
 
 static void test_an_answer_in_pieces(void **state)

@@ -1,5 +1,6 @@
 """What the API server does with streams, and what it does not: it reads none of them, and outlives whatever comes."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -7,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import ssl
 import stat
 import struct
 import subprocess
@@ -15,12 +17,13 @@ import time
 
 import pytest
 
-from apiserver import ApiServer
+from apiserver import UPGRADES, ApiServer
 from harness import server as servers
 from harness.server import wait_until
 
 pytestmark = pytest.mark.core
 
+WEBSOCKET = UPGRADES["websocket"].format("v5.channel.k8s.io")
 EXEC = "/api/v1/namespaces/{}/pods/p/exec?"
 SYS_PIDFD_GETFD = 438
 libc = ctypes.CDLL(None, use_errno=True)
@@ -169,14 +172,14 @@ def test_garbage_ends_its_own_stream_alone(server, ns, token):
     """Broken frames are the pod side's to judge: it answers with a close frame. The neighbour does not notice."""
     good, _ = server.open(EXEC.format(ns) + "command=cat&stdin=1&stdout=1", token)
     with good:
-        for garbage in (b"\xff" * 100, b"\x82\x05hello", os.urandom(5000)):
+        for garbage in (b"\xff" * 100, b"\x82\x05hello", bytes(5000), b"GET / HTTP/1.1\r\n\r\n"):
             bad, _ = server.open(EXEC.format(ns) + "command=cat&stdin=1&stdout=1", token)
             with bad:
                 bad.sendall(garbage)
                 assert read_all(bad)[:1] == b"\x88"
         bad, _ = server.open(f"/api/v1/namespaces/{ns}/pods/p/portforward", token, "spdy", "portforward.k8s.io")
         with bad:
-            bad.sendall(os.urandom(5000))
+            bad.sendall(b"\xff" * 5000)
             read_all(bad)
         good.sendall(frame(b"\0still here\n"))
         assert good.recv(100) == b"\x82\x0c\x01still here\n"
@@ -238,6 +241,34 @@ def test_a_request_line_near_a_mebibyte(server, ns, token):
     with c:
         c.sendall(f"GET {EXEC.format(ns)}stdout=1&command={'x' * 1_050_000} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
         assert c.recv(100).startswith((b"HTTP/1.1 414 ", b"HTTP/1.1 431 "))
+
+
+def test_long_requests_do_not_pile_up(server, ns, token):
+    """While the pod side does not answer: some 64 MiB of what is asked for, then 429. Those that wait are served in the end."""
+    path = EXEC.format(ns) + "stdout=1&command=true" + f"&command={'x' * 100_000}" * 9
+    with PodSide(server):
+        asked = [server.connect() for _ in range(85)]
+        for c in asked:
+            c.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{WEBSOCKET}\r\n".encode())
+        codes = {}
+
+        def first_answer():
+            for c in asked:
+                c.settimeout(0)
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    codes[c] = c.recv(100)[9:12]
+                    return True
+            return False
+
+        wait_until(first_answer, 20, "the first refusal")
+        assert list(codes.values()) == [b"429"]
+    for c in asked:
+        c.settimeout(60)
+        codes[c] = codes.get(c) or c.recv(100)[9:12]
+    assert set(codes.values()) == {b"101", b"429"} and 60 < list(codes.values()).count(b"101") < 80
+    for c in asked:
+        c.close()
+    assert works(server, ns, token)
 
 
 # ---- many, and the end ----
