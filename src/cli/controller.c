@@ -61,6 +61,7 @@ static void work(void *ctx)
     struct err e;
 
     config.has_extensions = o->has_extensions;
+    config.is_remote = true;
     config.cluster_domain = o->cluster_domain;
     config.sandbox_workers = (unsigned)o->sandbox_workers;
     config.template_workers = MAX((unsigned)o->template_workers, 1u);

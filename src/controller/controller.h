@@ -17,6 +17,7 @@ struct queue;
 
 struct controller_config {
     bool has_extensions;        /* templates, claims and pools too */
+    bool is_remote;             /* the client is no store of this process: copies are kept small */
     const char *cluster_domain; /* borrowed, as the client is */
     unsigned sandbox_workers, template_workers, pool_workers, claim_workers;
     size_t pool_batch;        /* members a pool makes or deletes in one pass */

@@ -1,5 +1,6 @@
 #include "controller/shared.h"
 
+#include "controller/diet.h"
 #include "controller/keys.h"
 #include "controller/step.h"
 
@@ -72,6 +73,8 @@ int shared_open(struct shared *s, struct kube_client *client,
 
         if (config->is_cache_selected && (i == SHARED_PODS || i == SHARED_SERVICES))
             spec.labels = LABEL_TRACKING;
+        if (config->is_remote)
+            spec.trim = i == SHARED_PODS ? diet_pod : informer_trim_managed;
         if (informer_new(client, &spec, &s->of[i], e) < 0) {
             shared_close(s);
             return -1;

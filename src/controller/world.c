@@ -310,6 +310,7 @@ void world_start(struct world *w)
     struct controller_config config = CONTROLLER_CONFIG_INIT;
     struct err e;
 
+    config.is_remote = w->suite->is_remote;
     config.started = on_started;
     config.ctx = w;
     w->is_done = false;

@@ -20,6 +20,8 @@ struct client_suite {
     void *ctx;
     /* Serves the stored version of each kind only, as a cluster without our webhook does: rows about others are left out. */
     bool has_one_version;
+    /* Objects are no store's of this process: whoever keeps copies may keep less of them. */
+    bool is_remote;
 };
 
 /* The number of tests that failed, as cmocka counts. */

@@ -1,0 +1,48 @@
+#include "controller/diet.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct row {
+    const char *name, *in, *want;
+} rows[] = {
+    { "of the spec the node",
+      "{\"metadata\":{\"name\":\"a\",\"managedFields\":[{}],\"finalizers\":[\"f\"],\"labels\":{\"k\":\"v\"}},"
+      "\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\"}]},\"status\":{\"phase\":\"Running\"}}",
+      "{\"metadata\":{\"name\":\"a\",\"labels\":{\"k\":\"v\"}},\"spec\":{\"nodeName\":\"n\"},"
+      "\"status\":{\"phase\":\"Running\"}}" },
+    { "no node yet", "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[]}}",
+      "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}" },
+    { "nothing but a name", "{\"metadata\":{\"name\":\"a\"}}",
+      "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}" },
+};
+
+static void test_rows(void **state)
+{
+    (void)state;
+    EACH(r, rows) {
+        OWN(json_doc_done) struct json_doc *doc = NULL;
+        OWN(object_done) struct object *pod = NULL, *less = NULL;
+        OWN(buf_done) struct buf text = BUF_INIT(4096);
+        struct err e;
+
+        assert_int_equal(json_parse(span_cstr(r->in), NULL, &doc, &e), 0);
+        assert_int_equal(object_parse(kind_find("", "v1", "pods"), json_doc_root(doc), &pod, &e),
+                         0);
+        less = diet_pod(pod);
+        assert_int_equal(object_write(less, NULL, &text, &e), 0);
+        if (strcmp(buf_cstr(&text), r->want) != 0)
+            fail_msg("%s: %s", r->name, buf_cstr(&text));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_rows) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
