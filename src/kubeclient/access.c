@@ -74,7 +74,7 @@ static int reload_tls(struct access *a, struct err *e)
 
 static int read_token(struct access *a, struct err *e)
 {
-    OWN(buf_done) struct buf text = BUF_INIT(TOKEN_MAX_BYTES);
+    OWN(file_wipe) struct buf text = BUF_INIT(TOKEN_MAX_BYTES);
     struct span token;
 
     if (file_read(a->config.token_file, &text, e) < 0)
@@ -91,7 +91,6 @@ static int read_token(struct access *a, struct err *e)
         a->generation++;
         (void)buf_add_capped(&a->token, token);
     }
-    explicit_bzero(text.p, text.n);
     return 0;
 }
 
@@ -155,9 +154,7 @@ void access_free(struct access *a)
     ev_post_cancel(&a->again);
     tls_free(a->tls);
     credential_done(&a->credential);
-    if (a->token.p)
-        explicit_bzero(a->token.p, a->token.n);
-    buf_done(&a->token);
+    file_wipe(&a->token);
     kubeconfig_done(&a->config);
     ev_free_later(a->loop, a, free); /* a task taken back may still be in the loop's list */
 }
@@ -300,7 +297,9 @@ static int add_bearer(struct http_head *head, struct span token, struct err *e)
 
 static int add_basic(const struct kubeconfig *k, struct http_head *head, struct err *e)
 {
-    OWN(buf_done) struct buf pair = BUF_INIT(TOKEN_MAX_BYTES), text = BUF_INIT(2 * TOKEN_MAX_BYTES);
+    OWN(file_wipe)
+    struct buf pair = BUF_INIT(TOKEN_MAX_BYTES),
+               text = BUF_INIT(2 * TOKEN_MAX_BYTES);
 
     if (buf_addf(&pair, e, "%s:%s", k->username, k->password ? k->password : "") < 0 ||
         str_base64_encode(buf_span(&pair), &text, e) < 0)

@@ -20,6 +20,13 @@ int file_read(const char *path, struct buf *out, struct err *e)
     return fd_read_all(fd, out, e) < 0 ? err_wrap(e, "'%s'", path) : 0;
 }
 
+void file_wipe(struct buf *b)
+{
+    if (b->p)
+        explicit_bzero(b->p, b->n);
+    buf_done(b);
+}
+
 bool file_has_changed(const char *path, struct file_stamp *stamp)
 {
     struct file_stamp now = { 0 };

@@ -16,6 +16,9 @@
 /* Adds all of it; out's ceiling holds. */
 int file_read(const char *path, struct buf *out, struct err *e);
 
+/* Overwrites it and frees it: what is read here is secret, or stands beside what is. For OWN() too. */
+void file_wipe(struct buf *b);
+
 /* What tells one content of a path from the next. */
 struct file_stamp {
     dev_t device;

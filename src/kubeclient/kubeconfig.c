@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "kube/yaml.h"
+#include "kubeclient/file.h"
 
 #include <string.h>
 
@@ -10,13 +11,6 @@ static void wipe(char **text)
     if (*text)
         explicit_bzero(*text, strlen(*text));
     free(take_ptr(text));
-}
-
-static void wipe_buf(struct buf *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->n);
-    buf_done(b);
 }
 
 void kubeconfig_done(struct kubeconfig *k)
@@ -31,7 +25,7 @@ void kubeconfig_done(struct kubeconfig *k)
     wipe(&k->password);
     buf_done(&k->ca_pem);
     buf_done(&k->cert_pem);
-    wipe_buf(&k->key_pem);
+    file_wipe(&k->key_pem);
     texts_free(take_ptr(&k->as_groups));
     texts_free(take_ptr(&k->as_extra));
     plugin_config_done(&k->plugin);

@@ -18,7 +18,7 @@ void kubeconfig_choice_env(struct kubeconfig_choice *choice)
 /* A missing one is no error where it is one of several places to look. */
 static int add_file(struct config_files *fs, const char *path, bool may_miss, struct err *e)
 {
-    OWN(buf_done) struct buf text = BUF_INIT(KUBECONFIG_MAX_BYTES);
+    OWN(file_wipe) struct buf text = BUF_INIT(KUBECONFIG_MAX_BYTES);
 
     if (file_read(path, &text, e) < 0)
         return may_miss && e->code == ERR_NOT_FOUND ? 0 : err_wrap(e, "cannot read the kubeconfig");

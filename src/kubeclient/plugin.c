@@ -5,6 +5,7 @@
 #include "ev/io.h"
 #include "ev/spawn.h"
 #include "ev/timer.h"
+#include "kubeclient/file.h"
 #include "kubeclient/limits.h"
 
 #include <errno.h>
@@ -39,9 +40,7 @@ static void run_free(void *obj)
 {
     struct plugin_run *r = obj;
 
-    if (r->output.p)
-        explicit_bzero(r->output.p, r->output.n);
-    buf_done(&r->output);
+    file_wipe(&r->output);
     buf_done(&r->info);
     spawn_flight_free(r->flight);
     for (size_t i = 0; i < r->env_n; i++)

@@ -9,18 +9,11 @@
 
 #include <string.h>
 
-static void wipe(struct buf *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->n);
-    buf_done(b);
-}
-
 void credential_done(struct credential *c)
 {
-    wipe(&c->token);
-    wipe(&c->cert_pem);
-    wipe(&c->key_pem);
+    file_wipe(&c->token);
+    file_wipe(&c->cert_pem);
+    file_wipe(&c->key_pem);
 }
 
 static int read_status(const struct json *status, struct credential *c, struct err *e)
