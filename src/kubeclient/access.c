@@ -298,8 +298,7 @@ static int add_bearer(struct http_head *head, struct span token, struct err *e)
 static int add_basic(const struct kubeconfig *k, struct http_head *head, struct err *e)
 {
     OWN(file_wipe)
-    struct buf pair = BUF_INIT(TOKEN_MAX_BYTES),
-               text = BUF_INIT(2 * TOKEN_MAX_BYTES);
+    struct buf pair = BUF_INIT(TOKEN_MAX_BYTES), text = BUF_INIT(2 * TOKEN_MAX_BYTES);
 
     if (buf_addf(&pair, e, "%s:%s", k->username, k->password ? k->password : "") < 0 ||
         str_base64_encode(buf_span(&pair), &text, e) < 0)

@@ -3,6 +3,7 @@
 
 #include "base/scratch.h"
 #include "ev/child.h"
+#include "http/testserver.h"
 
 #define MAP "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"m\"}}"
 #define UNAUTHORIZED                                                                               \
@@ -101,6 +102,46 @@ static void test_passwords_and_acting_as_somebody(void **state)
     assert_string_equal(w.api.asked[0].authorization, "Basic am9lOnBhc3M6d29yZA==");
     assert_string_equal(w.api.asked[0].as,
                         "user=jane uid=u1 group=a group=b extra-example.com%2fscope=x ");
+    close_world(&w);
+}
+
+/* As `kubectl proxy` has it. HTTP/1.1, the answer in chunks. */
+static void test_nothing_is_said_of_us_in_clear(void **state)
+{
+    static const struct answer script[] = {
+        { NULL,
+          BYTES("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+                "1f\r\n{\"apiVersion\":\"v1\",\"kind\":\"Conf\r\n"
+                "1f\r\nigMap\",\"metadata\":{\"name\":\"m\"}}\r\n0\r\n\r\n"),
+          THEN_KEEP },
+    };
+    struct testserver s;
+    struct world w;
+    struct told r;
+    struct err e;
+    char url[64];
+
+    (void)state;
+    open_world(&w);
+    testserver_open(&s, w.api.loop, "127.0.0.1:0");
+    testserver_script(&s, script, LEN(script));
+    kubeconfig_done(&w.config);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/prefix/", s.port);
+    assert_int_equal(kubeconfig_set_server(&w.config, span_cstr(url), &e), 0);
+    w.config.context = own_strdup("clear");
+    w.config.token = own_strdup("secret");
+    w.config.as = own_strdup("jane");
+    open_client(&w);
+    get(&w, &r);
+    assert_int_equal(r.code, -1);
+    assert_string_equal(r.names, "m");
+    assert_true(span_starts(buf_span(&s.heard),
+                            "GET /prefix/api/v1/namespaces/a/configmaps/m HTTP/1.1\r\n"));
+    assert_null(strstr(buf_cstr(&s.heard), "secret"));
+    assert_null(strstr(buf_cstr(&s.heard), "jane"));
+    kube_client_free(take_ptr(&w.client));
+    side_idle(w.api.loop, 10);
+    testserver_close(&s);
     close_world(&w);
 }
 
@@ -464,6 +505,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passwords_and_acting_as_somebody),
+        cmocka_unit_test(test_nothing_is_said_of_us_in_clear),
         cmocka_unit_test(test_a_rotated_token_is_read_again),
         cmocka_unit_test(test_a_token_file_that_says_nothing),
         cmocka_unit_test(test_a_watch_outlives_its_tokens),

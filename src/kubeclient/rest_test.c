@@ -77,20 +77,20 @@ static const struct try_row {
     { "and after its stream was cut", 'G', { { 0 }, { 200, MAP("m") } }, 2, -1, "" },
     { "and in the middle of its answer",
       'G',
-      { { 200, "{\"kind\":", THEN_CUT }, { 200, MAP("m") } },
+      { { 200, "{\"kind\":", TESTAPI_CUT }, { 200, MAP("m") } },
       2,
       -1,
       "" },
     { "a write is not", 'C', { { 503, "busy" } }, 1, 503, "the server answered 503: busy" },
     { "a write whose answer was cut may have been done",
       'C',
-      { { 201, "{", THEN_CUT } },
+      { { 201, "{", TESTAPI_CUT } },
       1,
       0,
       "ended the call" },
     { "Retry-After says that a write was not done",
       'C',
-      { { 429, "", THEN_END, "0" }, { 503, "", THEN_END, "0" }, { 201, MAP("m") } },
+      { { 429, "", TESTAPI_END, "0" }, { 503, "", TESTAPI_END, "0" }, { 201, MAP("m") } },
       3,
       -1,
       "" },
@@ -155,7 +155,7 @@ static void test_retry_after_is_obeyed(void **state)
     (void)state;
     testapi_open(&t);
     c = testapi_client(&t, NULL);
-    TESTAPI_SCRIPT(&t, { 429, "", THEN_END, "1" }, { 201, MAP("m") });
+    TESTAPI_SCRIPT(&t, { 429, "", TESTAPI_END, "1" }, { 201, MAP("m") });
     told_call(&t, c, &rq, &r);
     assert_int_equal(r.code, -1);
     assert_true(t.asked[1].at_ms - t.asked[0].at_ms >= 1000);
@@ -205,7 +205,7 @@ static const struct list_row {
       -1 },
     { "a page that is cut is fetched again, once",
       { { 200, LIST("p2", ITEM("a")) },
-        { 200, "{\"items\":[" ITEM("b"), THEN_CUT },
+        { 200, "{\"items\":[" ITEM("b"), TESTAPI_CUT },
         { 200, LIST("", ITEM("b")) } },
       "limit=2;limit=2&continue=p2;limit=2&continue=p2;",
       "a b ",
@@ -292,7 +292,7 @@ static void test_every_call_ends_once(void **state)
     (void)state;
     testapi_open(&t);
     c = testapi_client(&t, NULL);
-    TESTAPI_SCRIPT(&t, { 200, "{", THEN_STAY }, { 200, "{", THEN_STAY });
+    TESTAPI_SCRIPT(&t, { 200, "{", TESTAPI_STAY }, { 200, "{", TESTAPI_STAY });
     call = kube_call_start(c, &rq, told_done, &r[0]);
     r[0].is_in_verb = true;
     kube_call_cancel(call); /* before it was sent */

@@ -56,7 +56,7 @@ static void on_request(void *ctx, struct http_exchange *x)
         http_answer_abort(x);
         return;
     }
-    if (s->then == THEN_END) {
+    if (s->then == TESTAPI_END) {
         http_answer(x, s->status, "application/json", span_cstr(s->body));
         return;
     }
@@ -79,9 +79,9 @@ void testapi_say(struct testapi *t, const char *text, enum testapi_then then)
     assert_non_null(t->open);
     for (const char *p = text; *p; p++)
         http_answer_write(t->open, span_of(p, 1));
-    if (then == THEN_END)
+    if (then == TESTAPI_END)
         http_answer_end(take_ptr(&t->open), NULL);
-    else if (then == THEN_CUT) /* what was said goes out first */
+    else if (then == TESTAPI_CUT) /* what was said goes out first */
         ev_timer_start(t->loop, &t->cut, 5, cut, t);
 }
 

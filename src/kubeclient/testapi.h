@@ -20,7 +20,7 @@
 
 #define TESTAPI_ASKED_MAX 64
 
-enum testapi_then { THEN_END, THEN_STAY, THEN_CUT };
+enum testapi_then { TESTAPI_END, TESTAPI_STAY, TESTAPI_CUT };
 
 /* The body is sent byte by byte where the test says so. */
 struct testapi_step {

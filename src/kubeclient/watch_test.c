@@ -85,7 +85,7 @@ static const struct row {
       { { 200,
           EVENT("ADDED", "5") EVENT("MODIFIED", "6") EVENT("DELETED", "7") EVENT("BOOKMARK", "8")
               ERROR("410"),
-          THEN_STAY } },
+          TESTAPI_STAY } },
       "A5 M6 D7 B8 ",
       "4 ",
       410,
@@ -98,8 +98,8 @@ static const struct row {
       410,
       "old" },
     { "a cut in the middle of an event",
-      { { 200, EVENT("ADDED", "5") "{\"type\":\"MOD", THEN_CUT },
-        { 200, EVENT("MODIFIED", "6") ERROR("410"), THEN_STAY } },
+      { { 200, EVENT("ADDED", "5") "{\"type\":\"MOD", TESTAPI_CUT },
+        { 200, EVENT("MODIFIED", "6") ERROR("410"), TESTAPI_STAY } },
       "A5 M6 ",
       "4 5 ",
       410,
@@ -107,7 +107,7 @@ static const struct row {
     { "no answer, 503, 429 and an event of a passing fault",
       { { 0 },
         { 503, "" },
-        { 200, EVENT("ADDED", "5") ERROR("500"), THEN_STAY },
+        { 200, EVENT("ADDED", "5") ERROR("500"), TESTAPI_STAY },
         { 403, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"message\":\"no\",\"code\":403}" } },
       "A5 ",
       "4 4 4 5 ",
@@ -120,19 +120,19 @@ static const struct row {
       404,
       "the server answered 404: what?" },
     { "what is no JSON",
-      { { 200, "{\"type\":}\n", THEN_STAY } },
+      { { 200, "{\"type\":}\n", TESTAPI_STAY } },
       "",
       "4 ",
       500,
       "cannot read the server's events" },
     { "another kind",
-      { { 200, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\"}}", THEN_STAY } },
+      { { 200, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\"}}", TESTAPI_STAY } },
       "",
       "4 ",
       500,
       "not of a ConfigMap" },
     { "an event nobody knows",
-      { { 200, EVENT("MOVED", "5"), THEN_STAY } },
+      { { 200, EVENT("MOVED", "5"), TESTAPI_STAY } },
       "",
       "4 ",
       500,
@@ -176,7 +176,7 @@ static void test_a_watch_says_what_it_wants(void **state)
     (void)state;
     testapi_open(&t);
     c = testapi_client(&t, "secret");
-    TESTAPI_SCRIPT(&t, { 200, "", THEN_STAY });
+    TESTAPI_SCRIPT(&t, { 200, "", TESTAPI_STAY });
     watch(c, &s);
     testapi_await(&t, 1);
     assert_int_equal(sscanf(t.asked[0].line,
@@ -202,7 +202,7 @@ static void test_a_stopped_watch_is_silent_and_ends_once(void **state)
     (void)state;
     testapi_open(&t);
     c = testapi_client(&t, NULL);
-    TESTAPI_SCRIPT(&t, { 200, EVENT("ADDED", "5") EVENT("ADDED", "6"), THEN_STAY }, { 503, "" });
+    TESTAPI_SCRIPT(&t, { 200, EVENT("ADDED", "5") EVENT("ADDED", "6"), TESTAPI_STAY }, { 503, "" });
     watch(c, &s[0]);
     s[0].stops = true; /* inside its first event */
     assert_true(side_wait(t.loop, has_ended, &s[0]));
