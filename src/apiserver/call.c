@@ -30,22 +30,11 @@ void call_free(struct call *c)
     ev_free_later(c->s->loop, c, free); /* a task of it may still be queued */
 }
 
-/* Form-encoded, as Go reads queries: '+' is a blank. */
 const char *call_query(struct call *c, const char *name)
 {
     struct span raw = http_query_get(c->x, name);
-    OWN(buf_done) struct buf plain = BUF_INIT(CALL_QUERY_MAX_BYTES);
-    struct err e;
 
-    if (!raw.p)
-        return NULL;
-    buf_clear(&c->query);
-    for (size_t i = 0; i < raw.n; i++)
-        if (buf_addc(&plain, raw.p[i] == '+' ? ' ' : raw.p[i], &e) < 0)
-            return NULL;
-    if (str_percent_decode(buf_span(&plain), &c->query, &e) < 0)
-        return NULL;
-    return buf_cstr(&c->query);
+    return raw.p && request_decode(raw, &c->query) ? buf_cstr(&c->query) : NULL;
 }
 
 char *call_query_dup(struct call *c, const char *name)

@@ -98,6 +98,19 @@ bool request_read(struct span method, struct span path, bool is_watch, struct re
     return true;
 }
 
+bool request_decode(struct span raw, struct buf *out)
+{
+    OWN(buf_done) struct buf plain = BUF_INIT(out->max);
+    struct err e;
+
+    buf_clear(out);
+    for (size_t i = 0; i < raw.n; i++)
+        if (buf_addc(&plain, raw.p[i] == '+' ? ' ' : raw.p[i], &e) < 0)
+            return false;
+    return str_percent_decode(buf_span(&plain), out, &e) == 0 &&
+           span_find(buf_span(out), '\0') == SIZE_MAX; /* a C string would end there */
+}
+
 const char *request_verb_name(enum request_verb verb)
 {
     static const char *const names[] = { "",       "get",   "list",   "watch",           "create",

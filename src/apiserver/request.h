@@ -39,6 +39,9 @@ struct request {
 /* is_watch: the query says so. False: the path can be nobody's (too long, an empty part, a bad escape, a slash or NUL
  * written as an escape). */
 bool request_read(struct span method, struct span path, bool is_watch, struct request *ret);
+/* A value of a query, form-encoded as Go reads it: '+' is a blank. *out is cleared first. False: a bad escape, a NUL, or
+ * more than out may hold. */
+bool request_decode(struct span raw, struct buf *out);
 /* As RBAC spells it: "deletecollection". Of a path that is no resource's: the method in small letters, by the caller. */
 const char *request_verb_name(enum request_verb verb);
 

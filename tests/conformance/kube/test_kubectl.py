@@ -311,6 +311,25 @@ def test_old_client(t, old_k):
     t.steps[-1]["out"] = [line for line in t.steps[-1]["out"] if line in (AGENTS, EXTENSIONS)]
 
 
+def test_old_client_validates(t, old_k):
+    """kubectl 1.20 reads the schema in protobuf and refuses by it, before it asks the server."""
+    k = old_k
+    k("apply", "apply -f -", stdin=text(sandbox("box"), config_map("cm", {"k": "v"}), pool("p"), deployment("d", 1)))
+    k("lists merge by their keys", "apply -f -", stdin=text(deployment("d", 2, "other")))
+    k("the image", "get deployment d -o jsonpath={.spec.replicas},{.spec.template.spec.containers[*].image}")
+    k("an unknown field of a core kind", "apply -f -", stdin=text({**config_map("bad"), "dada": {"k": "v"}}))
+    k("an unknown field of ours", "apply -f -", stdin=text(sandbox("bad", colour="red")))
+    k("a number where a text is wanted", "apply -f -", stdin=text({**config_map("bad"), "data": {"k": 5}}))
+    k("nothing was made", "get cm bad")
+    k("explain core", "explain configmap.data")
+    t.steps[-1]["out"] = [line for line in t.steps[-1]["out"][:4]]
+    k("explain ours", "explain sandbox.spec.operatingMode")
+    t.steps[-1]["out"] = [line for line in t.steps[-1]["out"][:4]]
+    k("events", "get events")
+    k("annotate", "annotate cm cm note=x")
+    k("wait", "wait sandbox/box --for=condition=Ready --timeout=1s")
+
+
 def test_machines_own(api, ns):
     """Whatever kubectl the machine has works too."""
     program = shutil.which("kubectl")

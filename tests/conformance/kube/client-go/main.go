@@ -1,7 +1,7 @@
 // A small program on client-go: typed and dynamic clients, shared informers, leader election, streams. It speaks to the API of
 // a kubeconfig inside one namespace and prints what it saw, one fact a line, for a test to compare.
 //
-//	client-go -kubeconfig FILE -namespace NS typed|dynamic|informers|election|streams
+//	client-go -kubeconfig FILE -namespace NS typed|dynamic|informers|election|streams|restart
 package main
 
 import (
@@ -67,7 +67,7 @@ func main() {
 	e.dynamic, err = dynamic.NewForConfig(plain)
 	must(err)
 	parts := map[string]func(*env){"typed": typed, "dynamic": dynamically, "informers": informers, "election": election,
-		"streams": streams}
+		"streams": streams, "restart": restart}
 	part, known := parts[flag.Arg(0)]
 	if !known {
 		must(fmt.Errorf("no part %q", flag.Arg(0)))

@@ -3,12 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	clientfeatures "k8s.io/client-go/features"
 	kubeinformers "k8s.io/client-go/informers"
@@ -73,6 +78,34 @@ func informers(e *env) {
 	keys, err := own.Informer().GetIndexer().IndexKeys(cache.NamespaceIndex, e.ns)
 	must(err)
 	say("index holds %d", len(keys))
+}
+
+// restart tells of every object that comes into the cache until its input ends, and how often the cache was filled anew.
+func restart(e *env) {
+	boxes := e.dynamic.Resource(sandboxes).Namespace(e.ns)
+	var lists atomic.Int64
+	counted := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o meta.ListOptions) (runtime.Object, error) {
+			lists.Add(1)
+			return boxes.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o meta.ListOptions) (watch.Interface, error) {
+			if o.SendInitialEvents != nil && *o.SendInitialEvents {
+				lists.Add(1)
+			}
+			return boxes.Watch(ctx, o)
+		}}, e.dynamic)
+	informer := cache.NewSharedIndexInformer(counted, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	synced, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { say("added %s", o.(*unstructured.Unstructured).GetName()) }})
+	must(err)
+	go informer.Run(e.ctx.Done())
+	if !cache.WaitForCacheSync(e.ctx.Done(), synced.HasSynced) {
+		must(fmt.Errorf("the cache did not fill"))
+	}
+	say("synced %d", len(informer.GetStore().List()))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	say("%d list", lists.Load())
 }
 
 // election: the first candidate leads, gives the lease back, and the second takes it.
