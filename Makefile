@@ -9,8 +9,9 @@ PREFIX ?= /usr/local
 
 all: setup-build build/release/build.ninja          ## the release build, its programs copied to build/
 	ninja -C build/release
-	install -s build/release/src/runtime/silica-runtime build/silica-runtime
-	install -s build/release/src/cli/silica build/silica
+	strip -o build/release/silica-runtime build/release/src/runtime/silica-runtime
+	strip -o build/release/silica build/release/src/cli/silica
+	install build/release/silica-runtime build/release/silica build
 
 help:                                               ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
