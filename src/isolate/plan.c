@@ -7,41 +7,42 @@
 
 /* Of the host's /etc: what programs of /usr break without, and nothing that names this host or its people. */
 static const char *const etc_shown[] = {
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "ssl/certs",
-    "ssl/openssl.cnf",
-    "alternatives",
-    "localtime",
-    "timezone",
-    "mime.types",
-    "services",
-    "protocols",
-    "terminfo",
-    "fonts",
-    "magic",
-    "perl",
-    "pki/tls/certs",
-    "ca-certificates.conf",
-    "python3",
-    "python3.9",
-    "python3.10",
-    "python3.11",
-    "python3.12",
-    "python3.13",
-    "python3.14",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/mime.types",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/terminfo",
+    "/etc/fonts",
+    "/etc/magic",
+    "/etc/perl",
+    "/etc/pki/tls/certs",
+    "/etc/ca-certificates.conf",
+    "/etc/python3",
+    "/etc/python3.9",
+    "/etc/python3.10",
+    "/etc/python3.11",
+    "/etc/python3.12",
+    "/etc/python3.13",
+    "/etc/python3.14",
 };
 
 /* Nodes that are the same for everybody; making new ones is not allowed in a user namespace. */
-static const char *const dev_nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
+static const char *const dev_nodes[] = { "/dev/null",   "/dev/zero",    "/dev/full",
+                                         "/dev/random", "/dev/urandom", "/dev/tty" };
 
 static const struct {
-    const char *name, *to;
+    const char *target, *to;
 } dev_links[] = {
-    { "fd", "/proc/self/fd" },       { "stdin", "/proc/self/fd/0" },
-    { "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
-    { "ptmx", "pts/ptmx" },
+    { "dev/fd", "/proc/self/fd" },       { "dev/stdin", "/proc/self/fd/0" },
+    { "dev/stdout", "/proc/self/fd/1" }, { "dev/stderr", "/proc/self/fd/2" },
+    { "dev/ptmx", "pts/ptmx" },
 };
 
 /* What proc tells about the machine rather than the sandbox, and the switches in it. */
@@ -305,8 +306,8 @@ static int add_etc(struct plan *p, struct err *e)
         struct plan_row row = { .op = PLAN_BIND,
                                 .flags = PLAN_RDONLY | PLAN_NODEV | PLAN_OPTIONAL };
 
-        row.source = keep(p, text_of("/etc/%s", etc_shown[i]));
-        row.target = row.source + 1;
+        row.source = etc_shown[i];
+        row.target = row.source + 1; /* without the slash */
         if (add_parents(p, row.target, 0, e) < 0 || add(p, row, e) < 0)
             return -1;
     }
@@ -325,15 +326,14 @@ static int add_dev(struct plan *p, struct err *e)
     for (size_t i = 0; i < LEN(dev_nodes); i++) {
         struct plan_row row = { .op = PLAN_BIND, .flags = PLAN_NOEXEC };
 
-        row.source = keep(p, text_of("/dev/%s", dev_nodes[i]));
+        row.source = dev_nodes[i];
         row.target = row.source + 1;
         if (add(p, row, e) < 0)
             return -1;
     }
     EACH(l, dev_links) {
-        struct plan_row row = { .op = PLAN_LINK, .source = l->to };
+        struct plan_row row = { .op = PLAN_LINK, .target = l->target, .source = l->to };
 
-        row.target = keep(p, text_of("dev/%s", l->name));
         if (add(p, row, e) < 0)
             return -1;
     }

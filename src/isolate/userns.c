@@ -52,13 +52,28 @@ bool ids_map_covers(struct span map, uint32_t base, uint32_t count)
     return false;
 }
 
-/* In a container root may have been given fewer ids than the range wants. */
-static bool may_give(const char *file, uint32_t base)
+/* In a container root may have been given fewer ids than the range wants. Once written a map stays as it is, and a process
+ * that makes many sandboxes need not read it again; its child may be in another user namespace. */
+static bool may_give(bool is_gid, uint32_t base)
 {
+    static struct {
+        char text[256]; /* a map that is longer is read each time */
+        size_t n;
+        pid_t read_by;
+    } known[2];
     OWN(buf_done) struct buf map = BUF_INIT(MAP_MAX_BYTES);
     struct err e;
 
-    return fd_read_file(file, &map, &e) == 0 && ids_map_covers(buf_span(&map), base, IDS_COUNT);
+    if (known[is_gid].read_by == getpid())
+        return ids_map_covers(span_of(known[is_gid].text, known[is_gid].n), base, IDS_COUNT);
+    if (fd_read_file(is_gid ? "/proc/self/gid_map" : "/proc/self/uid_map", &map, &e) < 0)
+        return false;
+    if (map.n && map.n <= sizeof known[is_gid].text) {
+        memcpy(known[is_gid].text, map.p, map.n);
+        known[is_gid].n = map.n;
+        known[is_gid].read_by = getpid();
+    }
+    return ids_map_covers(buf_span(&map), base, IDS_COUNT);
 }
 
 struct span ids_find_name(struct span passwd, uid_t uid)
@@ -123,8 +138,7 @@ int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct 
 {
     struct ids ids = { .kind = IDS_ONE, .uid = uid, .gid = gid, .count = 1 };
     uint32_t base = ids_base_of_name(name);
-    bool is_root = geteuid() == 0 && may_give("/proc/self/uid_map", base) &&
-                   may_give("/proc/self/gid_map", base);
+    bool is_root = geteuid() == 0 && may_give(false, base) && may_give(true, base);
 
     if (uid == (uid_t)-1 || gid == (gid_t)-1)
         return err_set(e, ERR_INVALID, "user %u:%u is not an id", uid, gid);
