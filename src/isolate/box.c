@@ -8,6 +8,7 @@
 #include "isolate/tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -87,15 +88,25 @@ static void hint_clone(struct err *e)
         err_hint(e, "raise user.max_user_namespaces with sysctl");
 }
 
-/* The child has the namespaces from birth, but for two that it makes: the network's, which takes as long as all others
- * together, while its mounts are being made, and the cgroup's when it has been moved. */
+#define NAMES (CLONE_NEWIPC | CLONE_NEWUTS)
+
+/* What the child makes itself while its mounts are being made, rather than being born with it: the network, which takes as
+ * long as all the others together, or, where that is there, what would take longest then; and the cgroup namespace, which
+ * begins where the child has been moved to. */
+static int own_namespaces(const struct inside *in)
+{
+    if (in->has_names)
+        return CLONE_NEWCGROUP;
+    return CLONE_NEWCGROUP | (in->has_network ? NAMES : CLONE_NEWNET);
+}
+
 static int clone_plain(const struct inside *in, const struct box_place *place, int group_fd,
                        pid_t *ret_pid, int *ret_pidfd, struct err *e)
 {
     int pidfd = -1;
     struct clone_args args = {
-        .flags =
-            CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD,
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_PIDFD |
+                 (NAMES & ~(uint64_t)in->own_namespaces),
         .pidfd = (uint64_t)(uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
@@ -105,8 +116,6 @@ static int clone_plain(const struct inside *in, const struct box_place *place, i
         args.flags |= CLONE_PARENT;
         args.exit_signal = 0;
     }
-    if (place->net_fd > 0 && setns(place->net_fd, CLONE_NEWNET) < 0)
-        return err_sys(e, "cannot enter the sandbox's network");
     if (group_fd >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)group_fd;
@@ -124,15 +133,23 @@ static int clone_plain(const struct inside *in, const struct box_place *place, i
     return 0;
 }
 
+/* net_fd: the network it is born in, or -1. */
 static int clone_inside(struct box *b, const struct inside *in, const struct box_place *place,
-                        bool *ret_is_born_in_v2, struct err *e)
+                        int net_fd, bool *ret_is_born_in_v2, struct err *e)
 {
     OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
+    int rc;
 
     *ret_is_born_in_v2 = group_fd >= 0;
     b->is_foreign = place->is_sibling;
-    return place->join_pidfd > 0 ? join_clone(in, place, group_fd, &b->pid, &b->pidfd, e)
-                                 : clone_plain(in, place, group_fd, &b->pid, &b->pidfd, e);
+    if (place->join_pidfd > 0)
+        return join_clone(in, place, group_fd, &b->pid, &b->pidfd, e);
+    if (net_fd >= 0 && setns(net_fd, CLONE_NEWNET) < 0)
+        return err_sys(e, "cannot enter the sandbox's network");
+    rc = clone_plain(in, place, group_fd, &b->pid, &b->pidfd, e);
+    if (net_fd >= 0)
+        yard_leave(b->yard);
+    return rc;
 }
 
 /* READY and the end: it runs. FAILED: what the child says. The end alone: it died, and its status says how. */
@@ -168,9 +185,21 @@ static void tell(int gate_fd, char word)
     (void)send(gate_fd, &word, 1, MSG_NOSIGNAL);
 }
 
+/* Its mounts are the host's but for its own root, so nobody waits for their end; a caller's may be a disk that is wanted. */
+static void keep_mounts(struct box *b, const struct box_spec *spec)
+{
+    char path[64];
+
+    if (!spec->yard || b->is_foreign || spec->bind_count || (spec->host_paths && *spec->host_paths))
+        return;
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", b->pid);
+    b->mounts_fd = open(path, O_RDONLY | O_CLOEXEC); /* or the kernel takes them apart by itself */
+}
+
 static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
                   struct program *program, struct err *e)
 {
+    OWN_FD int net_fd = -1;
     OWN(pair_done) struct pair gate = { -1, -1 };
     OWN(pair_done) struct pair control = { -1, -1 };
     bool is_born_in_v2;
@@ -181,7 +210,11 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
     in->control_fd = spec->control_fd ? spec->control_fd : control.theirs;
     in->parents_fds[0] = gate.ours;
     in->parents_fds[1] = control.ours;
-    if (clone_inside(b, in, &spec->place, &is_born_in_v2, e) < 0)
+    if (spec->yard && !in->has_names)
+        net_fd = yard_take(spec->yard);
+    in->has_network = in->has_names || net_fd >= 0;
+    in->own_namespaces = own_namespaces(in);
+    if (clone_inside(b, in, &spec->place, net_fd, &is_born_in_v2, e) < 0)
         return -1;
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
@@ -197,8 +230,11 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
     if (program_finish(program, e) < 0)
         return -1;
     tell(gate.ours, INSIDE_PROGRAM);
+    keep_mounts(b, spec);
     if (hear(b, gate.ours, e) < 0)
         return -1;
+    if (spec->yard)
+        yard_refill(spec->yard);
     b->control_fd = take_fd(&control.ours);
     return 0;
 }
@@ -265,13 +301,13 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     in.err_fd = spec->err_fd > 0 ? spec->err_fd : in.log_fd;
     in.status_fd = spec->status_fd > 0 ? spec->status_fd : -1;
     in.parent_pidfd = spec->place.is_sibling ? spec->place.parent_pidfd : -1;
-    in.has_network = spec->place.net_fd > 0 || spec->place.join_pidfd > 0;
     in.has_names = spec->place.join_pidfd > 0;
     in.argv = (char *const *)(uintptr_t)argv;
     in.envp = (char *const *)(uintptr_t)(spec->env ? spec->env : no_env);
     b = NEW(struct box);
     b->name = own_strdup(spec->name ? spec->name : "sandbox");
-    b->pidfd = b->control_fd = -1;
+    b->pidfd = b->control_fd = b->mounts_fd = -1;
+    b->yard = spec->yard;
     b->unenforced.max = BOX_UNENFORCED_MAX_BYTES;
     if (apply_limits(b, &plan, spec, e) < 0 || launch(b, spec, &in, &program, e) < 0) {
         box_free(b);

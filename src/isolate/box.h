@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 struct box;
+struct yard;
 
 /* The user's home and working directory inside, always writable; the search path that finds what the host image adds
  * (python). A caller's environment starts from these. */
@@ -44,7 +45,6 @@ struct box_place {
         is_sibling; /* our parent's child, which ends with that one and is reaped by it, not by us */
     int parent_pidfd; /* of that parent; borrowed */
     bool is_nested;   /* we are in the spawner's user namespace (IDS_ENGINE) */
-    int net_fd;       /* a network namespace with its loopback up; borrowed; 0: a new one */
     int join_pidfd; /* a process in the user, network, IPC and UTS namespaces to share; borrowed; 0: none */
     const char *ids_name; /* whose ids those are: who first had that user namespace */
 };
@@ -88,6 +88,9 @@ struct box_spec {
     int control_fd; /* a listening socket that PID 1 serves; none: a pair is made, box_take_control has the other end */
     int status_fd; /* PID 1 writes "started" when its command runs; with is_staying also "exit N" when it has ended */
     bool is_staying; /* PID 1 outlives its command */
+    /* Of a process that makes more than one (yard.h): the network is taken from it, and what takes the kernel long to take
+     * apart is left to it. It outlives the box. NULL: none. */
+    struct yard *yard;
     struct box_place place;
 };
 

@@ -5,6 +5,7 @@
 #include "isolate/box.h"
 #include "isolate/cgroup.h"
 #include "isolate/limits.h"
+#include "isolate/yard.h"
 
 struct box {
     char *name;
@@ -17,6 +18,8 @@ struct box {
     bool is_reaped;
     bool is_paused;
     int status;
+    struct yard *yard;
+    int mounts_fd; /* of its mount namespace, which so outlives it: the yard takes it apart; or -1 */
     struct cgroup cgroup;
     struct buf unenforced;
 };

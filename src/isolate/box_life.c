@@ -152,7 +152,7 @@ int box_adopt(const struct box_record *r, struct box **ret, struct err *e)
     b->name = own_strdup(r->name);
     b->pid = r->pid;
     b->pidfd = take_fd(&pidfd);
-    b->control_fd = -1;
+    b->control_fd = b->mounts_fd = -1;
     b->is_foreign = true;
     b->cgroup = r->cgroup;
     b->is_paused = box_is_paused(b);
@@ -190,6 +190,7 @@ void box_release(struct box *b)
         return;
     own_fd_close(&b->pidfd);
     own_fd_close(&b->control_fd);
+    yard_drop(b->yard, take_fd(&b->mounts_fd));
     buf_done(&b->unenforced);
     free(b->name);
     free(b);

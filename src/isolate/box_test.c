@@ -7,6 +7,7 @@
 #include "isolate/cgroup.h"
 #include "isolate/runtime_path.h"
 #include "isolate/testwho.h"
+#include "isolate/yard.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,6 +33,7 @@ static int runtime_fd = -1;
 static bool has_user_namespaces;
 static bool is_ranged;   /* we are the account with a range */
 static bool has_cgroups; /* memory, pids and cpu can be limited */
+static struct yard *yard;
 
 struct ran {
     struct buf out;
@@ -46,7 +48,8 @@ static struct box_spec spec_of(const char *const *args)
                               .gid = 1000,
                               .runtime_args = args,
                               .runtime_fd = runtime_fd,
-                              .wants_range = is_ranged };
+                              .wants_range = is_ranged,
+                              .yard = yard };
 }
 
 static void need_user_namespaces(void)
@@ -615,6 +618,21 @@ static void reach(void **state)
     (void)close(out[1]);
 }
 
+/* What is true of a box is true of one whose network was made ahead, and whose mounts the yard takes apart. */
+static void beside_a_yard(void **state)
+{
+    struct err e;
+
+    need_user_namespaces();
+    if (yard_open(&yard, &e) < 0)
+        fail_msg("%s", e.msg);
+    inside(state);
+    nothing_is_left(state);
+    reach(state);
+    binds(state);
+    yard_close(take_ptr(&yard));
+}
+
 /* An account with a range, made up for these tests: its files lie over the host's in a mount namespace of our own. */
 static void range_of_ids(void **state)
 {
@@ -696,6 +714,7 @@ static int run_all(const char *who)
         cmocka_unit_test(cpu_limit),
         cmocka_unit_test(pause_and_resume),
         cmocka_unit_test(reach),
+        cmocka_unit_test(beside_a_yard),
         cmocka_unit_test(range_of_ids),
     };
 

@@ -144,74 +144,97 @@ struct root_job {
     bool is_program_of_host;
     pthread_t thread;
     bool has_thread;
-    sem_t entered; /* posted when the new root is the root, or will never be */
-    bool is_entered;
-    bool is_done;
+    bool
+        is_helped; /* the first thread has time: it takes hold of the trees, and lets go of the old root */
+    /* Each is posted once: when it is so, or when it will never be. */
+    sem_t held, entered, built;
+    bool is_held, is_entered, is_built, is_done;
     struct err e;
 };
 
-/* Who: the caller, in a new user namespace; what is changed here is this thread's alone, but for mounts and root. */
-static int build_root(struct root_job *job)
+/* Who: the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
+static int hold_trees(struct root_job *job, struct err *e)
 {
-    const struct plan *plan = job->in->plan;
+    if (mounts_hold(&job->mounts, job->in->held_fds, e) < 0 ||
+        program_hold(job->in->program, &job->program_fd, &job->is_program_of_host, e) < 0)
+        return -1;
+    job->is_held = true;
+    return 0;
+}
 
-    /* Still the caller, so trees are taken hold of with the caller's rights to the host's files and no others. */
-    if (mounts_hold(&job->mounts, plan, job->in->held_fds, &job->e) < 0 ||
-        program_hold(job->in->program, &job->program_fd, &job->is_program_of_host, &job->e) < 0)
+static void await(sem_t *sem)
+{
+    while (sem_wait(sem) < 0 && errno == EINTR)
+        continue;
+}
+
+/* Who: the caller, in a new user namespace; what is changed here is this thread's alone, but for mounts and root. */
+static int enter_root(struct root_job *job)
+{
+    if (!job->is_helped && hold_trees(job, &job->e) < 0)
         return -1;
     /* The id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
-    if (become_builder(&plan->ids, &job->e) < 0 || mounts_build(&job->mounts, &job->e) < 0)
+    if (become_builder(&job->in->plan->ids, &job->e) < 0 ||
+        mounts_build_frame(&job->mounts, &job->e) < 0)
         return -1;
-    return mounts_enter(&job->mounts, &job->e);
+    if (job->is_helped)
+        await(&job->held);
+    /* Nothing of the old root is wanted any more. */
+    return job->is_held ? mounts_enter(&job->mounts, &job->e) : -1;
 }
 
 static void *run_root_job(void *ctx)
 {
     struct root_job *job = ctx;
 
-    job->is_entered = build_root(job) == 0;
+    job->is_entered = enter_root(job) == 0;
     (void)sem_post(&job->entered);
+    job->is_built = job->is_entered && mounts_build_rest(&job->mounts, &job->e) == 0;
+    (void)sem_post(&job->built);
     /* The first thread goes on: no descriptor is made or closed here any more. */
-    job->is_done = job->is_entered && mounts_drop_old(&job->e) == 0;
+    job->is_done = job->is_built && (job->is_helped || mounts_drop_old(&job->e) == 0);
     return NULL;
 }
 
 /* The root on the one hand, the network and all that needs no root on the other have nothing to do with each other and take
- * about as long: with a second processor they are done at the same time. Where no thread can be had (a limit of one
- * process) the root is first. */
-static void start_root_job(struct root_job *job)
+ * about as long: with a second processor they are done at the same time. One that has a network has time for some of the
+ * other's work. Where no thread can be had (a limit of one process) the root is first. */
+static int start_root_job(struct root_job *job, const struct inside *in, struct err *e)
 {
     static uint8_t stack[ROOT_STACK_BYTES] __attribute__((aligned(4096)));
     pthread_attr_t attr;
 
+    job->in = in;
+    job->is_helped = in->has_network;
+    if (mounts_init(&job->mounts, in->plan, e) < 0)
+        return -1;
+    (void)sem_init(&job->held, 0, 0);
     (void)sem_init(&job->entered, 0, 0);
+    (void)sem_init(&job->built, 0, 0);
     (void)pthread_attr_init(&attr);
     (void)pthread_attr_setstack(&attr, stack, sizeof stack);
     job->has_thread = pthread_create(&job->thread, &attr, run_root_job, job) == 0;
-    if (!job->has_thread)
+    if (!job->has_thread) {
+        job->is_helped = false;
         (void)run_root_job(job);
+    }
+    if (!job->is_helped)
+        return 0;
+    if (hold_trees(job, e) < 0)
+        return -1; /* and with us the thread goes */
+    return sem_post(&job->held);
 }
 
-static int await_root(struct root_job *job, struct err *e)
+static int await_root(struct root_job *job, sem_t *what, const bool *is_so, struct err *e)
 {
-    while (sem_wait(&job->entered) < 0 && errno == EINTR)
-        continue;
-    if (!job->is_entered)
+    await(what);
+    if (!*is_so)
         *e = job->e;
-    return job->is_entered ? 0 : -1;
-}
-
-static int end_root_job(struct root_job *job, struct err *e)
-{
-    if (job->has_thread)
-        (void)pthread_join(job->thread, NULL);
-    if (!job->is_done)
-        *e = job->e;
-    return job->is_done ? 0 : -1;
+    return *is_so ? 0 : -1;
 }
 
 /* Who: the caller, with every capability over the new namespaces and none over the host's. Its session, signals, name and
- * network are left behind. */
+ * network are left behind; the cgroup namespace begins where we stand: the parent moved us before it opened the gate. */
 static int leave_caller(const struct inside *in, struct err *e)
 {
     const char *name = in->plan->hostname;
@@ -219,26 +242,24 @@ static int leave_caller(const struct inside *in, struct err *e)
     reset_signals();
     if (setsid() < 0 && errno != EPERM)
         return err_sys(e, "cannot leave the caller's session");
+    if (unshare(in->own_namespaces) < 0)
+        return err_sys(e, "cannot make namespaces");
     if (!in->has_names && sethostname(name, strlen(name)) < 0)
         return err_sys(e, "cannot set the host name");
-    if (in->has_network)
-        return 0;
-    if (unshare(CLONE_NEWNET) < 0)
-        return err_sys(e, "cannot make a network namespace");
-    return inside_bring_up_loopback(e);
+    return in->has_network ? 0 : inside_bring_up_loopback(e);
 }
 
-/* What can be given up before the new root is there. Why in this order: the bounding set wants CAP_SETPCAP, and the filter
- * no_new_privs. From here on this thread makes only calls that code in a sandbox may make too. */
-static int give_up_early(const struct inside *in, struct err *e)
+/* What can be given up before the new root is complete. Why in this order: the bounding set wants CAP_SETPCAP, the filter
+ * no_new_privs, and forbids to unmount. From here on this thread makes only calls that code in a sandbox may make too. */
+static int give_up_early(struct root_job *job, struct err *e)
 {
-    if (leave_caller(in, e) < 0)
+    const struct plan *plan = job->in->plan;
+
+    if (leave_caller(job->in, e) < 0 || become_builder(&plan->ids, e) < 0 ||
+        confine_limits(plan, e) < 0 || confine_future(e) < 0)
         return -1;
-    /* The cgroup namespace begins where we stand: the parent moved us before it opened the gate. */
-    if (unshare(CLONE_NEWCGROUP) < 0)
-        return err_sys(e, "cannot make a cgroup namespace");
-    if (become_builder(&in->plan->ids, e) < 0 || confine_limits(in->plan, e) < 0 ||
-        confine_future(e) < 0)
+    if (job->is_helped &&
+        (await_root(job, &job->entered, &job->is_entered, e) < 0 || mounts_drop_old(e) < 0))
         return -1;
     return confine_calls(e);
 }
@@ -272,12 +293,17 @@ static int setup(struct inside *in, struct err *e)
     /* Why now: until the parent has written the maps, nothing can be made. */
     if (wait_for(in->gate_fd, INSIDE_GO, e) < 0)
         return -1;
-    job.in = in;
-    start_root_job(&job);
-    if (give_up_early(in, e) < 0 || await_root(&job, e) < 0)
+    if (start_root_job(&job, in, e) < 0 || give_up_early(&job, e) < 0 ||
+        await_root(&job, &job.built, &job.is_built, e) < 0)
         return -1;
     in->runtime_fd = job.program_fd;
-    return give_up_rest(in, job.is_program_of_host, e) < 0 ? -1 : end_root_job(&job, e);
+    if (give_up_rest(in, job.is_program_of_host, e) < 0)
+        return -1;
+    if (job.has_thread)
+        (void)pthread_join(job.thread, NULL);
+    if (!job.is_done)
+        *e = job.e;
+    return job.is_done ? 0 : -1;
 }
 
 _Noreturn void inside_run(const struct inside *given)

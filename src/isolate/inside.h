@@ -29,8 +29,9 @@ struct inside {
     int log_fd, err_fd; /* -1: nowhere */
     int status_fd;      /* -1: none */
     int parent_pidfd; /* of a parent that is not at the gate; -1: the one at the gate is the parent */
-    bool has_network; /* it was made before us: the loopback is up, and not ours to change */
-    bool has_names;   /* the host name is that of another sandbox, which we join */
+    bool has_network;   /* it was made before us: the loopback is up, and not ours to change */
+    bool has_names;     /* the host name is that of another sandbox, which we join */
+    int own_namespaces; /* CLONE_NEW* of those that it makes itself, beside its root */
     char *const *argv;
     char *const *envp;
 };

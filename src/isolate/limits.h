@@ -38,7 +38,7 @@
 #define KEEPER_CLIENTS_MAX   1024  /* callers at once; more wait to be accepted */
 #define KEEPER_START_MS      10000 /* for a keeper to come up on a busy machine */
 #define ENGINE_CREATE_MS     60000 /* for a sandbox to be made on a machine that is busy with hundreds */
-#define NETPOOL_MAX          8     /* network namespaces made ahead: about 220 KiB of kernel memory each */
+#define YARD_NETWORKS        8     /* network namespaces made ahead: about 220 KiB of kernel memory each */
 #define SPAWNER_TRIES        3     /* spawners that may die over one sandbox; then it is given up */
 #define SPAWNER_RETRY_MS     100   /* between the death of a spawner and the next one's start, when they die at once */
 

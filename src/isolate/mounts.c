@@ -33,15 +33,20 @@ int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
     return 0;
 }
 
-int mounts_hold(struct mounts *m, const struct plan *plan, const int *held_fds, struct err *e)
+int mounts_init(struct mounts *m, const struct plan *plan, struct err *e)
 {
     m->plan = plan;
     m->root_fd = -1;
     /* Nothing of ours shows outside, nothing mounted outside later shows in here. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys(e, "cannot make the mounts private");
-    for (size_t i = 0; i < plan->n; i++) {
-        const struct plan_row *row = &plan->rows[i];
+    return 0;
+}
+
+int mounts_hold(struct mounts *m, const int *held_fds, struct err *e)
+{
+    for (size_t i = 0; i < m->plan->n; i++) {
+        const struct plan_row *row = &m->plan->rows[i];
 
         m->tree_fds[i] = held_fds[i];
         if (row->op != PLAN_BIND || held_fds[i] >= 0)
@@ -130,10 +135,15 @@ static int make_file(const struct mounts *m, const struct plan_row *row, struct 
     return fd_write_all(fd, span_cstr(row->source), e) < 0 ? err_wrap(e, "'/%s'", row->target) : 0;
 }
 
+int mounts_place(int tree_fd, int target_fd, const char *name)
+{
+    return (int)syscall(SYS_move_mount, tree_fd, "", target_fd, name,
+                        MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH));
+}
+
 static int place(int tree_fd, int target_fd, const char *name, const char *target, struct err *e)
 {
-    if (syscall(SYS_move_mount, tree_fd, "", target_fd, name,
-                MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH)) < 0)
+    if (mounts_place(tree_fd, target_fd, name) < 0)
         return err_sys(e, "cannot mount at '/%s' inside", target);
     return 0;
 }
@@ -327,7 +337,45 @@ static int do_row(struct mounts *m, size_t i, struct err *e)
     return 0;
 }
 
-int mounts_build(struct mounts *m, struct err *e)
+/* Rows that stand on nothing of the host's: those, up to the first of a caller, that are neither trees held nor made of them. */
+static bool is_of_frame(const struct plan_row *row)
+{
+    switch (row->op) {
+    case PLAN_DIR:
+    case PLAN_LINK:
+    case PLAN_FILE:
+    case PLAN_TMPFS:
+    case PLAN_PROC:
+    case PLAN_DEVPTS:
+    case PLAN_WRITE:
+    case PLAN_SEAL:
+        return true;
+    case PLAN_BIND:
+    case PLAN_HIDE:
+    case PLAN_KEEP:
+    case PLAN_SEAL_ROOT:
+        break;
+    }
+    return false;
+}
+
+static int do_rows(struct mounts *m, bool is_frame, struct err *e)
+{
+    bool is_callers = false;
+
+    for (size_t i = 0; i < m->plan->n; i++) {
+        const struct plan_row *row = &m->plan->rows[i];
+
+        is_callers = is_callers || (row->flags & PLAN_FOREIGN);
+        if ((!is_callers && is_of_frame(row)) != is_frame)
+            continue;
+        if (do_row(m, i, e) < 0 && !((row->flags & PLAN_OPTIONAL) && e->sys == ENOENT))
+            return -1;
+    }
+    return 0;
+}
+
+int mounts_build_frame(struct mounts *m, struct err *e)
 {
     const struct plan_row root = {
         .op = PLAN_TMPFS, .flags = PLAN_NODEV, .mode = 0755, .bytes = m->plan->root_bytes
@@ -340,16 +388,7 @@ int mounts_build(struct mounts *m, struct err *e)
     /* On top of the old root, whose paths go on meaning what they did: our root directory does not move with it. */
     if (old_fd < 0 || place(m->root_fd, old_fd, "", "", e) < 0)
         return err_wrap(e, "the new root");
-    for (size_t i = 0; i < m->plan->n; i++) {
-        const struct plan_row *row = &m->plan->rows[i];
-
-        if (do_row(m, i, e) == 0)
-            continue;
-        if ((row->flags & PLAN_OPTIONAL) && e->sys == ENOENT)
-            continue;
-        return -1;
-    }
-    return 0;
+    return do_rows(m, true, e);
 }
 
 int mounts_enter(struct mounts *m, struct err *e)
@@ -358,8 +397,6 @@ int mounts_enter(struct mounts *m, struct err *e)
         return err_sys(e, "cannot enter the new root");
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return err_sys(e, "cannot make the new root the root");
-    own_fd_close(&m->root_fd);
-    m->root_fd = -1;
     return 0;
 }
 
@@ -368,4 +405,13 @@ int mounts_drop_old(struct err *e)
     /* Both roots sit on "/"; the old one is on top and goes, with everything below it. A path from "/" does not meet it:
      * only what is mounted, or unmounted, at "/" itself does. */
     return umount2("/", MNT_DETACH) < 0 ? err_sys(e, "cannot let go of the old root") : 0;
+}
+
+int mounts_build_rest(struct mounts *m, struct err *e)
+{
+    int rc = do_rows(m, false, e);
+
+    own_fd_close(&m->root_fd);
+    m->root_fd = -1;
+    return rc;
 }

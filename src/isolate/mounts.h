@@ -1,7 +1,7 @@
 /* mounts: walks the rows of a plan in the child, and makes what they build the root.
  *
  * Owns:     the descriptors of trees it took hold of, until they stand in their place.
- * Used by:  inside.c only: in a process of its own user and mount namespaces, by one thread, with no way back.
+ * Used by:  inside.c only: in a process of its own user and mount namespaces, with no way back.
  *           Every step has a descriptor of the new root to start from; paths are resolved below it, whatever links
  *           a caller's tree may hold.
  */
@@ -19,17 +19,22 @@ struct mounts {
 
 /* A copy of the tree at a path, mounted nowhere: its descriptor, or -1 with errno. */
 int mounts_clone_tree(int dir_fd, const char *path, unsigned flags);
+/* Gives such a copy its place: name below target_fd, or target_fd itself for "". -1 with errno. */
+int mounts_place(int tree_fd, int target_fd, const char *name);
 /* Only ever adds restrictions (enum plan_flag): in a user namespace those of the host's mounts are locked anyway. */
 int mounts_restrict(int tree_fd, unsigned flags, struct err *e);
 
+int mounts_init(struct mounts *m, const struct plan *plan, struct err *e);
 /* As the caller: only the caller's own rights decide what can be shown inside. held_fds has the trees that the parent
  * took hold of, -1 for the others. */
-int mounts_hold(struct mounts *m, const struct plan *plan, const int *held_fds, struct err *e);
-/* As the id that owns the new root. */
-int mounts_build(struct mounts *m, struct err *e);
-/* The new root becomes the root, of every thread of the process; the working directory is in it. */
+int mounts_hold(struct mounts *m, const int *held_fds, struct err *e);
+/* As the id that owns the new root. The frame needs nothing that is held: another thread may hold meanwhile. */
+int mounts_build_frame(struct mounts *m, struct err *e);
+/* When all is held. The new root becomes the root, of every thread of the process; the working directory is in it. */
 int mounts_enter(struct mounts *m, struct err *e);
 /* And then the only one. The kernel waits for every processor here; what goes on meanwhile is not held up. */
 int mounts_drop_old(struct err *e);
+/* What is held finds its place. */
+int mounts_build_rest(struct mounts *m, struct err *e);
 
 #endif

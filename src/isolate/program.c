@@ -99,6 +99,9 @@ static int hold_file(const struct program *p)
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != p->dev || st.st_ino != p->ino ||
         mounts_restrict(fd, PLAN_RDONLY | PLAN_NODEV, &ignored) < 0)
         return -1;
+    /* Over itself, in the root that is about to go: it goes with that. A mount that never had a place the kernel takes apart
+     * by itself when the exec closes it, waiting for every processor once more. Where it cannot be, that is all. */
+    (void)mounts_place(fd, AT_FDCWD, p->path);
     return take_fd(&fd);
 }
 

@@ -1,9 +1,9 @@
 #include "isolate/spawner.h"
 
 #include "base/fd.h"
-#include "isolate/netpool.h"
 #include "isolate/packet.h"
 #include "isolate/spec.h"
+#include "isolate/yard.h"
 
 #include <poll.h>
 #include <sched.h>
@@ -20,7 +20,7 @@ struct request {
 
 struct spawner {
     const struct spawner_spec *spec;
-    struct netpool networks;
+    struct yard *yard; /* NULL: none could be had */
 };
 
 static void close_fds(struct request *r)
@@ -51,7 +51,6 @@ static int sort_fds(struct request *r, const int *came, size_t n, struct err *e)
 
 static int make(struct spawner *me, struct request *r, struct spawner_answer *answer, struct err *e)
 {
-    OWN_FD int net_fd = r->fds[SPAWNER_JOIN] < 0 ? netpool_take(&me->networks) : -1;
     OWN(spec_done) struct spec spec = { 0 };
     struct box *box = NULL;
     int rc;
@@ -64,16 +63,15 @@ static int make(struct spawner *me, struct request *r, struct spawner_answer *an
     spec.box.err_fd = given(r, SPAWNER_ERR);
     spec.box.status_fd = given(r, SPAWNER_STATUS);
     spec.box.is_staying = spec.is_kept && spec.box.command;
+    spec.box.yard = me->yard;
     spec.box.place = (struct box_place){
         .is_sibling = true,
         .parent_pidfd = me->spec->keeper_pidfd,
         .is_nested = me->spec->engine_fd >= 0,
-        .net_fd = net_fd < 0 ? 0 : net_fd,
         .join_pidfd = given(r, SPAWNER_JOIN),
         .ids_name = *r->ask.ids_name ? r->ask.ids_name : NULL,
     };
     rc = box_start(&spec.box, &box, e);
-    netpool_leave(&me->networks);
     if (rc < 0)
         return -1;
     rc = box_describe(box, &answer->box, e);
@@ -105,15 +103,6 @@ static bool serve(struct spawner *me, struct request *r)
            0;
 }
 
-/* While nobody asks. */
-static void fill_pool(struct spawner *me)
-{
-    struct pollfd asked = { .fd = me->spec->fd, .events = POLLIN };
-
-    while (poll(&asked, 1, 0) == 0 && netpool_fill(&me->networks))
-        continue;
-}
-
 /* An account has rights over networks, and over all its sandboxes at once, only in a user namespace of its own. Entering it
  * makes us undumpable, and our /proc files root's, which is not in there. */
 static bool enter_engine(const struct spawner_spec *spec)
@@ -126,6 +115,7 @@ _Noreturn void spawner_run(const struct spawner_spec *spec)
 {
     static struct request r;
     static struct spawner me;
+    struct err e;
 
     (void)prctl(PR_SET_NAME, "silica-spawner");
     me.spec = spec;
@@ -133,9 +123,9 @@ _Noreturn void spawner_run(const struct spawner_spec *spec)
     if (!enter_engine(spec) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
         poll(&(struct pollfd){ .fd = spec->keeper_pidfd, .events = POLLIN }, 1, 0) > 0)
         _exit(1);
-    netpool_open(&me.networks);
-    do
-        fill_pool(&me);
-    while (serve(&me, &r));
+    if (yard_open(&me.yard, &e) < 0)
+        me.yard = NULL;
+    while (serve(&me, &r))
+        continue;
     _exit(0);
 }

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "ev/loop.h"
 #include "isolate/engine.h"
+#include "isolate/yard.h"
 #include "sandbox/sandbox.h"
 
 #include <dirent.h>
@@ -21,6 +22,8 @@
 #define EDGE      50 /* how many creations at either end are compared */
 #define MIN_RUNS  10
 #define WARM_RUNS 5
+
+static struct yard *yard; /* beside us, as a server has it */
 
 static const char *const env[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, NULL };
 
@@ -113,7 +116,8 @@ static struct box *start(int runtime_fd, bool is_brief)
                              .gid = 1000,
                              .is_brief = is_brief,
                              .runtime_fd = runtime_fd,
-                             .runtime_args = sandbox_runtime_args };
+                             .runtime_args = sandbox_runtime_args,
+                             .yard = yard };
     struct box *b;
     struct err e;
 
@@ -374,6 +378,7 @@ int main(int argc, char **argv)
         density_mode(argv[3], argv[4], n);
         return 0;
     }
+    must_err(yard_open(&yard, &e), &e);
     fd = seal(argv[3]);
     must_err(ev_loop_new(&loop, &e), &e);
     if (strcmp(mode, "run") == 0)
@@ -382,5 +387,6 @@ int main(int argc, char **argv)
         exec_mode(loop, fd, n);
     else
         pause_mode(loop, fd, n);
+    yard_close(yard);
     return 0;
 }

@@ -1,0 +1,212 @@
+#include "isolate/yard.h"
+
+#include "base/fd.h"
+#include "isolate/inside.h"
+#include "isolate/packet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define YARD_FD       3     /* of the process: its end of the socket */
+#define FIRST_FREE_FD 10    /* above those that are put in order */
+#define FIRST_WAIT_MS 10000 /* for a first network, by one that has to have it */
+
+enum yard_word { YARD_TAKEN = 't', YARD_DROP = 'd', YARD_NETWORK = 'n' };
+
+struct yard {
+    int fd; /* whole packets; -1 once its process is gone */
+    pid_t pid;
+    int home_fd; /* the network we stay in */
+    size_t owed; /* taken, and not told yet */
+};
+
+/* ---- the process ---- */
+
+static int make_network(void)
+{
+    struct err ignored;
+
+    if (unshare(CLONE_NEWNET) < 0 || inside_bring_up_loopback(&ignored) < 0)
+        return -1;
+    return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+}
+
+static int say(int fd, char word, const int *with, struct err *e)
+{
+    return packet_send(fd, &(struct iovec){ &word, 1 }, 1, with, with ? 1 : 0, e);
+}
+
+/* A network more than the maker has in its socket. We stay in the last one until the next: it is alive as long as either. */
+static bool fill(void)
+{
+    OWN_FD int fd = make_network();
+    struct err e;
+
+    return fd >= 0 && say(YARD_FD, YARD_NETWORK, &fd, &e) == 0;
+}
+
+_Noreturn static void serve(void)
+{
+    struct pollfd asked = { .fd = YARD_FD, .events = POLLIN };
+    bool is_able = fill();
+    size_t ready = 1;
+
+    if (!is_able)
+        _exit(0); /* not here: who waits sees the end */
+    for (;;) {
+        OWN_FD int dropped_fd = -1; /* closed here, which is what is asked for */
+        size_t n, fds = 1;
+        struct err e;
+        char word;
+
+        if (is_able && ready < YARD_NETWORKS && poll(&asked, 1, 0) == 0) {
+            is_able = fill();
+            ready += is_able;
+            continue;
+        }
+        if (packet_receive(YARD_FD, &(struct iovec){ &word, 1 }, 1, &n, &dropped_fd, &fds, &e) < 0)
+            _exit(0); /* the maker is gone */
+        if (word == YARD_TAKEN) {
+            ready -= ready > 0;
+            is_able = true; /* or it is tried again */
+        }
+    }
+}
+
+/* Who: a copy of the maker, with its memory and descriptors, none of which we want. */
+_Noreturn static void be_yard(int fd, pid_t maker)
+{
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigset_t all;
+
+    (void)prctl(PR_SET_NAME, "silica-yard");
+    sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL); /* handlers of the maker's have no business here */
+    (void)setsid();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != maker || chdir("/") < 0)
+        _exit(1);
+    fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    null_fd = fcntl(null_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    for (int i = 0; i < YARD_FD; i++)
+        if (dup2(null_fd, i) < 0)
+            _exit(1);
+    if (dup2(fd, YARD_FD) < 0 || syscall(SYS_close_range, YARD_FD + 1, ~0u, 0) < 0)
+        _exit(1);
+    serve();
+}
+
+/* ---- the maker ---- */
+
+static int start(struct yard *y, struct err *e)
+{
+    struct clone_args args = { 0 }; /* no exit signal */
+    pid_t maker = getpid();
+    int fds[2];
+    long pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return err_sys(e, "cannot make a pair of sockets");
+    pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        be_yard(fds[1], maker);
+    if (pid < 0)
+        (void)err_sys(e, "cannot start the process beside sandboxes");
+    (void)close(fds[1]);
+    y->fd = fds[0];
+    y->pid = pid < 0 ? 0 : (pid_t)pid;
+    return pid < 0 ? -1 : 0;
+}
+
+/* An account may have left its host's network for a user namespace from where it cannot come back. */
+static void find_home(struct yard *y)
+{
+    struct pollfd first = { .fd = y->fd, .events = POLLIN };
+
+    y->home_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (y->home_fd >= 0 && setns(y->home_fd, CLONE_NEWNET) == 0)
+        return;
+    own_fd_close(&y->home_fd);
+    if (poll(&first, 1, FIRST_WAIT_MS) > 0)
+        y->home_fd = yard_take(y);
+    if (y->home_fd < 0 || setns(y->home_fd, CLONE_NEWNET) < 0)
+        own_fd_close(&y->fd); /* without a way back none can be used */
+    else
+        yard_refill(y);
+}
+
+int yard_open(struct yard **ret, struct err *e)
+{
+    struct yard *y = NEW(struct yard);
+
+    y->fd = y->home_fd = -1;
+    if (start(y, e) < 0) {
+        yard_close(y);
+        return -1;
+    }
+    find_home(y);
+    *ret = y;
+    return 0;
+}
+
+void yard_close(struct yard *y)
+{
+    if (!y)
+        return;
+    own_fd_close(&y->fd);
+    if (y->pid) {
+        (void)kill(y->pid, SIGKILL); /* not reaped yet: the number is its own */
+        (void)TEMP_FAILURE_RETRY(waitpid(y->pid, NULL, __WCLONE));
+    }
+    own_fd_close(&y->home_fd);
+    free(y);
+}
+
+int yard_take(struct yard *y)
+{
+    struct pollfd ready = { .fd = y->fd, .events = POLLIN };
+    size_t n, fds = 1;
+    struct err e;
+    int fd = -1;
+    char word;
+
+    if (y->fd < 0 || poll(&ready, 1, 0) <= 0)
+        return -1;
+    if (packet_receive(y->fd, &(struct iovec){ &word, 1 }, 1, &n, &fd, &fds, &e) < 0) {
+        own_fd_close(&y->fd); /* its process is gone */
+        return -1;
+    }
+    y->owed++;
+    return fd;
+}
+
+void yard_refill(struct yard *y)
+{
+    struct err e;
+
+    for (; y->fd >= 0 && y->owed; y->owed--)
+        if (say(y->fd, YARD_TAKEN, NULL, &e) < 0)
+            own_fd_close(&y->fd);
+}
+
+void yard_leave(const struct yard *y)
+{
+    (void)setns(y->home_fd, CLONE_NEWNET); /* we were there: nothing can be wrong with it */
+}
+
+void yard_drop(struct yard *y, int mounts_fd)
+{
+    OWN_FD int fd = mounts_fd;
+    struct err e;
+
+    if (y && y->fd >= 0 && fd >= 0)
+        (void)say(y->fd, YARD_DROP, &fd, &e); /* or it is dropped here */
+}

@@ -1,0 +1,236 @@
+/* Namespaces are made for real, in a child: by root, and by an account in a user namespace of its own. */
+#include "isolate/yard.h"
+
+#include "isolate/testwho.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define WAIT_MS 20000
+
+static ino_t inode_of(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+static ino_t own_inode(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
+
+static bool is_loopback_up(void)
+{
+    OWN_FD int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq lo = { .ifr_name = "lo" };
+
+    return ioctl(fd, SIOCGIFFLAGS, &lo) == 0 && (lo.ifr_flags & IFF_UP);
+}
+
+/* It is made meanwhile. */
+static int take_soon(struct yard *y)
+{
+    int fd = -1;
+
+    for (int i = 0; i < WAIT_MS && fd < 0; i++) {
+        fd = yard_take(y);
+        if (fd < 0)
+            (void)poll(NULL, 0, 1);
+    }
+    return fd;
+}
+
+/* 0, or the line that was not as it should be. */
+static int use_networks(struct yard *y)
+{
+    ino_t home = own_inode(), seen[YARD_NETWORKS];
+
+    for (size_t i = 0; i < YARD_NETWORKS; i++) {
+        OWN_FD int fd = take_soon(y);
+
+        seen[i] = inode_of(fd);
+        for (size_t j = 0; j < i; j++)
+            if (seen[j] == seen[i])
+                return __LINE__;
+        if (fd < 0 || seen[i] == home || setns(fd, CLONE_NEWNET) < 0 || !is_loopback_up())
+            return __LINE__;
+        yard_leave(y);
+        if (own_inode() != home)
+            return __LINE__;
+    }
+    (void)poll(NULL, 0, 20);
+    if (yard_take(y) != -1) /* no more than that, until it is told */
+        return __LINE__;
+    yard_refill(y);
+    return take_soon(y) < 0 ? __LINE__ : 0;
+}
+
+/* A mount namespace that lives by its descriptor alone, in a child that has ended. */
+static int dead_mounts(void)
+{
+    OWN_FD int fd = -1;
+    char path[64], byte;
+    int gate[2];
+    pid_t child;
+
+    if (pipe(gate) < 0)
+        return -1;
+    child = fork();
+    if (child == 0) {
+        (void)close(gate[1]);
+        _exit(unshare(CLONE_NEWNS) < 0 || read(gate[0], &byte, 1) != 0);
+    }
+    (void)close(gate[0]);
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", child);
+    for (int i = 0; i < WAIT_MS; i++) { /* until it has one of its own */
+        struct stat ours, its;
+
+        own_fd_close(&fd);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && stat("/proc/self/ns/mnt", &ours) == 0 && fstat(fd, &its) == 0 &&
+            ours.st_ino != its.st_ino)
+            break;
+        (void)poll(NULL, 0, 1);
+    }
+    (void)close(gate[1]);
+    (void)waitpid(child, NULL, 0);
+    return take_fd(&fd);
+}
+
+/* The kernel tells a watcher when the last mount of a file system is gone: ours, and the one in the dead namespace. */
+static int use_drop(struct yard *y)
+{
+    OWN_FD int watch_fd = inotify_init1(IN_CLOEXEC);
+    struct pollfd gone = { .fd = watch_fd, .events = POLLIN };
+    int fd;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("yard", "/mnt", "tmpfs", 0, NULL) < 0 ||
+        inotify_add_watch(watch_fd, "/mnt", IN_DELETE) < 0)
+        return __LINE__;
+    fd = dead_mounts();
+    if (fd < 0 || umount2("/mnt", MNT_DETACH) < 0 || poll(&gone, 1, 50) != 0)
+        return __LINE__;
+    yard_drop(y, fd);
+    if (fcntl(fd, F_GETFD) >= 0 || poll(&gone, 1, WAIT_MS) <= 0)
+        return __LINE__;
+    return 0;
+}
+
+static int use_yard(void)
+{
+    ino_t host = own_inode();
+    struct yard *y;
+    struct err e;
+    int line;
+
+    if (yard_open(&y, &e) < 0 || own_inode() == host) /* from where we could not come back */
+        return __LINE__;
+    line = use_networks(y);
+    if (line == 0)
+        line = use_drop(y);
+    yard_close(y);
+    yard_drop(NULL, -1);
+    return line ? line : waitpid(-1, NULL, __WALL) == -1 && errno == ECHILD ? 0 : __LINE__;
+}
+
+/* Who may make none, or has lost the process, goes without. */
+static int use_nothing(void)
+{
+    struct yard *y;
+    struct err e;
+    bool is_fine;
+
+    if (yard_open(&y, &e) < 0)
+        return __LINE__;
+    is_fine = yard_take(y) == -1;
+    yard_refill(y);
+    yard_drop(y, open("/dev/null", O_RDONLY | O_CLOEXEC));
+    yard_close(y);
+    return is_fine ? 0 : __LINE__;
+}
+
+/* 255: user namespaces are not allowed. */
+static int in_child(bool has_rights)
+{
+    pid_t child = fork();
+    int status, line;
+
+    if (child == 0) {
+        if (geteuid() == 0 && !has_rights && !testwho_be(TESTWHO_NOBODY))
+            _exit(1);
+        if (has_rights && unshare(CLONE_NEWUSER) < 0)
+            _exit(255);
+        line = has_rights ? use_yard() : use_nothing();
+        if (line)
+            fprintf(stderr, "yard_test.c:%d\n", line);
+        _exit(line != 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void what_is_made_ahead(void **state)
+{
+    int result = in_child(true);
+
+    (void)state;
+    if (result == 255)
+        skip();
+    assert_int_equal(result, 0);
+}
+
+static void without_the_right_it_is_empty(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(false), 0);
+}
+
+/* Root comes back to its own network. */
+static void the_maker_stays_where_it_is(void **state)
+{
+    ino_t host = own_inode();
+    struct yard *y;
+    struct err e;
+    int fd;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(yard_open(&y, &e), 0);
+    assert_int_equal(own_inode(), host);
+    fd = take_soon(y);
+    assert_int_equal(setns(fd, CLONE_NEWNET), 0);
+    assert_int_not_equal(own_inode(), host);
+    yard_leave(y);
+    assert_int_equal(own_inode(), host);
+    (void)close(fd);
+    yard_close(y);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_made_ahead),
+        cmocka_unit_test(without_the_right_it_is_empty),
+        cmocka_unit_test(the_maker_stays_where_it_is),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
