@@ -240,6 +240,10 @@ static void test_a_namespace_is_furnished(void **state)
     ca = json_cstr(json_get(object_member(get("kube-root-ca.crt"), "data"), "ca.crt"));
     assert_non_null(strstr(ca, "BEGIN CERTIFICATE"));
     assert_int_equal(testserver_get(&t, "serviceaccounts", space, "default")->code, 0);
+    delete ("configmaps", "kube-root-ca.crt", KUBE_BACKGROUND);
+    assert_non_null(get("kube-root-ca.crt")); /* again */
+    delete ("serviceaccounts", "default", KUBE_BACKGROUND);
+    assert_int_equal(testserver_get(&t, "serviceaccounts", space, "default")->code, 0);
 }
 
 static void test_a_namespace_takes_along_what_is_in_it(void **state)

@@ -81,6 +81,9 @@ int op_get_at(struct op *op, enum store_view view, const char *version, struct o
 /* body: the whole object as sent. ed is the body's. *ret is the caller's, in the stored version. */
 int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
               struct status *st);
+/* What the server itself gives, from JSON that need not say its kind. 409: it is there. */
+int op_create_given(struct store *store, const struct kind *kind, const char *namespace,
+                    const char *json, struct status *st);
 /* *ret_is_created: an apply or an update made it. */
 int op_update(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
               struct status *st);

@@ -111,3 +111,26 @@ int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struc
     }
     return 0;
 }
+
+int op_create_given(struct store *store, const struct kind *kind, const char *namespace,
+                    const char *json, struct status *st)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    OWN(object_done) struct object *o = NULL;
+    struct op op = { .store = store,
+                     .kind = kind,
+                     .version = &kind->versions[0],
+                     .namespace = namespace,
+                     .name = "",
+                     .manager = "silica" };
+    struct json_node *body;
+    struct err e;
+
+    if (json_parse(span_cstr(json), NULL, &doc, &e) < 0)
+        return status_of_err(st, &e);
+    body = json_edit_doc(ed, doc);
+    json_node_set(body, "apiVersion", json_edit_cstr(ed, kind_api_version(kind, op.version)));
+    json_node_set(body, "kind", json_edit_cstr(ed, kind->name));
+    return op_create(&op, ed, body, &o, st);
+}

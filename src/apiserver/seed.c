@@ -76,24 +76,9 @@ static const struct given rows[] = {
 static int put(struct apiserver *s, const struct given *g, struct err *e)
 {
     OWN(status_done) struct status st = STATUS_INIT;
-    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
-    OWN(json_doc_done) struct json_doc *doc = NULL;
-    OWN(object_done) struct object *o = NULL;
     const struct kind *kind = kind_find(g->group, NULL, g->plural);
-    struct op op = { .store = s->store,
-                     .kind = kind,
-                     .version = &kind->versions[0],
-                     .namespace = g->namespace,
-                     .name = "",
-                     .manager = "silica" };
-    struct json_node *body;
 
-    if (json_parse(span_cstr(g->text), NULL, &doc, e) < 0)
-        return err_wrap(e, "what is there from the start: %s", g->plural);
-    body = json_edit_doc(ed, doc);
-    json_node_set(body, "apiVersion", json_edit_cstr(ed, kind_api_version(kind, op.version)));
-    json_node_set(body, "kind", json_edit_cstr(ed, kind->name));
-    if (op_create(&op, ed, body, &o, &st) == 0 || st.code == 409)
+    if (op_create_given(s->store, kind, g->namespace, g->text, &st) == 0 || st.code == 409)
         return 0;
     return err_set(e, ERR_INTERNAL, "cannot make what is there from the start: %s: %s", g->plural,
                    buf_cstr(&st.message));

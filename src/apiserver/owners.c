@@ -1,0 +1,121 @@
+#include "apiserver/owners.h"
+
+#include <string.h>
+
+void ref_init(struct ref *r, unsigned kind, const struct object *o)
+{
+    *r = (struct ref){ kind, own_strdup(object_namespace(o)), own_strdup(object_name(o)),
+                       own_strdup(object_uid(o)) };
+}
+
+void ref_done(struct ref *r)
+{
+    free(r->namespace);
+    free(r->name);
+    free(r->uid);
+}
+
+struct owner *owners_find(const struct owners *w, const char *uid)
+{
+    struct keymap_node *node = keymap_get(&w->by_uid, "", uid);
+
+    return node ? CONTAINER(node, struct owner, node) : NULL;
+}
+
+static struct owner *need(struct owners *w, const char *uid)
+{
+    struct owner *o = owners_find(w, uid);
+
+    if (o)
+        return o;
+    o = NEW(struct owner);
+    o->uid = own_strdup(uid);
+    keymap_add(&w->by_uid, &o->node, "", o->uid);
+    return o;
+}
+
+static void owner_free(struct keymap_node *node, void *ctx)
+{
+    struct owner *o = CONTAINER(node, struct owner, node);
+
+    (void)ctx;
+    for (size_t i = 0; i < o->n; i++)
+        ref_done(&o->dependents[i]);
+    free(o->dependents);
+    free(o->uid);
+    free(o);
+}
+
+void owners_drop(struct owners *w, struct owner *o, size_t i)
+{
+    ref_done(&o->dependents[i]);
+    o->dependents[i] = o->dependents[--o->n];
+    if (o->n > 0)
+        return;
+    keymap_remove(&w->by_uid, &o->node);
+    owner_free(&o->node, NULL);
+}
+
+static size_t find(const struct owner *o, const char *uid)
+{
+    size_t i = 0;
+
+    while (i < o->n && strcmp(o->dependents[i].uid, uid) != 0)
+        i++;
+    return i;
+}
+
+void owners_add(struct owners *w, unsigned kind, const struct object *o)
+{
+    JSON_EACH(ref, json_get(object_meta(o), "ownerReferences"))
+    {
+        const char *uid = json_cstr(json_get(ref, "uid"));
+        struct owner *owner = uid ? need(w, uid) : NULL;
+
+        if (!owner || find(owner, object_uid(o)) < owner->n)
+            continue;
+        if (owner->n == owner->cap) {
+            owner->cap = owner->cap ? owner->cap * 2 : 4;
+            owner->dependents =
+                own_resize(owner->dependents, owner->cap, sizeof *owner->dependents);
+        }
+        ref_init(&owner->dependents[owner->n++], kind, o);
+    }
+}
+
+void owners_remove(struct owners *w, const struct object *o)
+{
+    JSON_EACH(ref, json_get(object_meta(o), "ownerReferences"))
+    {
+        const char *uid = json_cstr(json_get(ref, "uid"));
+        struct owner *owner = uid ? owners_find(w, uid) : NULL;
+        size_t i = owner ? find(owner, object_uid(o)) : 0;
+
+        if (owner && i < owner->n)
+            owners_drop(w, owner, i);
+    }
+}
+
+bool owners_are_same(const struct object *a, const struct object *b)
+{
+    static const char *const names[] = { "uid", "name", "kind", "apiVersion" };
+    const struct json *x = json_get(object_meta(a), "ownerReferences");
+    const struct json *y = json_get(object_meta(b), "ownerReferences");
+
+    if (x == y || json_count(x) != json_count(y))
+        return x == y;
+    for (size_t i = 0; i < json_count(x); i++) {
+        EACH(name, names) {
+            if (!span_eq(json_str(json_get(json_at(x, i), *name)),
+                         json_str(json_get(json_at(y, i), *name))))
+                return false;
+        }
+    }
+    return true;
+}
+
+void owners_done(struct owners *w)
+{
+    keymap_each(&w->by_uid, owner_free, NULL);
+    keymap_done(&w->by_uid);
+}
