@@ -13,8 +13,7 @@
 #include <time.h>
 
 #define SUFFIX_LETTERS "bcdfghjklmnpqrstvwxz2456789" /* no vowels: no words */
-#define SUFFIX_LENGTH  5
-#define BASE_MAX       (63 - SUFFIX_LENGTH)
+#define BASE_MAX       (63 - ADMIT_SUFFIX_LENGTH)
 
 static void random_bytes(uint8_t *p, size_t n)
 {
@@ -34,6 +33,16 @@ void admit_uuid(char text[37])
     (void)snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
                    b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
                    b[13], b[14], b[15]);
+}
+
+void admit_suffix(char text[ADMIT_SUFFIX_LENGTH + 1])
+{
+    uint8_t random[ADMIT_SUFFIX_LENGTH];
+
+    random_bytes(random, sizeof random);
+    for (size_t i = 0; i < sizeof random; i++)
+        text[i] = SUFFIX_LETTERS[random[i] % (sizeof SUFFIX_LETTERS - 1)];
+    text[sizeof random] = '\0';
 }
 
 const char *admit_now(char text[TIME_TEXT_BYTES])
@@ -200,15 +209,11 @@ int admit_body(struct op *op, struct json_node *body, struct status *st)
 
 static void make_up_name(struct json_edit *ed, struct json_node *meta, struct span base)
 {
-    char text[BASE_MAX + SUFFIX_LENGTH + 1];
-    uint8_t random[SUFFIX_LENGTH];
+    char text[BASE_MAX + ADMIT_SUFFIX_LENGTH + 1];
     size_t n = MIN(base.n, (size_t)BASE_MAX);
 
     memcpy(text, base.p, n);
-    random_bytes(random, sizeof random);
-    for (size_t i = 0; i < SUFFIX_LENGTH; i++)
-        text[n + i] = SUFFIX_LETTERS[random[i] % (sizeof SUFFIX_LETTERS - 1)];
-    text[n + SUFFIX_LENGTH] = '\0';
+    admit_suffix(text + n);
     json_node_set(meta, "name", json_edit_cstr(ed, text));
 }
 

@@ -47,6 +47,9 @@ int admit_defaults(struct op *op, struct json_node *body, struct status *st);
 
 /* A random (version 4) UUID with its terminator. */
 void admit_uuid(char text[37]);
+/* Letters that make a name one of its own, with their terminator. */
+#define ADMIT_SUFFIX_LENGTH 5
+void admit_suffix(char text[ADMIT_SUFFIX_LENGTH + 1]);
 /* Now, as creationTimestamp has it. */
 const char *admit_now(char text[TIME_TEXT_BYTES]);
 

@@ -3,13 +3,13 @@
 #include "apiserver/admit.h"
 #include "apiserver/definition.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
 #define TOKEN_MOUNT   "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TOKEN_SECONDS 3607 /* an hour and a little, as the public server has it */
-#define ADDRESS_TRIES 64
 
 static bool is_core(const struct op *op, const char *name)
 {
@@ -70,16 +70,10 @@ static bool mount_in(struct json_edit *ed, struct json_node *containers, const c
 
 static void mount_token(struct json_edit *ed, struct json_node *spec)
 {
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     char name[32] = "kube-api-access-", text[640];
-    size_t n = strlen(name);
-    uint8_t random[5];
     bool is_used;
 
-    if (getrandom(random, sizeof random, 0) != sizeof random)
-        abort();
-    for (size_t i = 0; i < sizeof random; i++)
-        name[n + i] = letters[random[i] % (sizeof letters - 1)];
+    admit_suffix(name + strlen(name));
     is_used = mount_in(ed, json_node_get(spec, "initContainers"), name);
     is_used |= mount_in(ed, json_node_get(spec, "containers"), name);
     if (!is_used)
@@ -122,37 +116,49 @@ static int admit_pod(struct op *op, struct json_edit *ed, struct json_node *body
 
 /* ---- Service ---- */
 
-static bool is_taken(struct op *op, const char *address)
+#define ADDRESSES   65536 /* 10.96.0.0/16 */
+#define FIRST_GIVEN 16    /* those before are asked for by name */
+
+/* A bit for each address that a Service has. */
+static void mark_taken(struct op *op, uint8_t taken[ADDRESSES / 8])
 {
     struct shelf_key from = { op_number(kind_find("", "v1", "services")), "", "" };
     struct shelf *shelf = store_snapshot(op->store, STORE_HEAD, NULL);
     struct shelf_walk walk;
     struct object *o;
-    bool is_found = false;
     unsigned kind;
 
     shelf_walk_init(&walk, shelf, &from, false);
-    while (!is_found && (o = shelf_walk_next(&walk, &kind)) && kind == from.kind) {
-        const char *his = object_text(o, "spec.clusterIP");
+    while ((o = shelf_walk_next(&walk, &kind)) && kind == from.kind) {
+        const char *text = object_text(o, "spec.clusterIP");
+        struct in_addr at;
+        uint32_t n;
 
-        is_found = his && strcmp(his, address) == 0;
+        if (!text || inet_pton(AF_INET, text, &at) != 1)
+            continue;
+        n = ntohl(at.s_addr);
+        if (n >> 16 == (10 << 8 | 96))
+            taken[(n & 0xffff) / 8] |= (uint8_t)(1 << n % 8);
     }
     shelf_unref(shelf);
-    return is_found;
 }
 
+/* Any that is free, looked for from a place by chance: addresses are not soon given again. */
 static int pick_address(struct op *op, char text[32], struct status *st)
 {
-    for (int i = 0; i < ADDRESS_TRIES; i++) {
-        uint16_t n;
+    uint8_t taken[ADDRESSES / 8] = { 0 };
+    uint16_t from;
 
-        if (getrandom(&n, sizeof n, 0) != sizeof n)
-            abort();
-        if (n < 16 || (n & 0xff) == 0xff)
+    mark_taken(op, taken);
+    if (getrandom(&from, sizeof from, 0) != sizeof from)
+        abort();
+    for (unsigned i = 0; i < ADDRESSES; i++) {
+        unsigned n = (from + i) % ADDRESSES;
+
+        if (n < FIRST_GIVEN || (n & 0xff) == 0xff || taken[n / 8] & 1 << n % 8)
             continue;
         (void)snprintf(text, 32, "10.96.%u.%u", n >> 8, n & 0xff);
-        if (!is_taken(op, text))
-            return 0;
+        return 0;
     }
     return status_internal(st, "failed to allocate a serviceIP: range is full");
 }

@@ -1,6 +1,7 @@
 #include "apiserver/history.h"
 
 #include "apiserver/limits.h"
+#include "base/hash.h"
 
 #define FIRST_RING    16
 #define FIRST_BUCKETS 64
@@ -84,22 +85,12 @@ static void ring_shift(struct ring *r)
 
 /* ---- who is told ---- */
 
-static uint64_t hash_of(unsigned kind, const char *namespace, const char *name)
-{
-    uint64_t h = 0xcbf29ce484222325u ^ kind;
-
-    for (; *namespace; namespace ++)
-        h = (h ^ (uint8_t) * namespace) * 0x100000001b3u;
-    h = (h ^ 0xff) * 0x100000001b3u;
-    for (; *name; name++)
-        h = (h ^ (uint8_t)*name) * 0x100000001b3u;
-    return h ^ h >> 32;
-}
-
 static struct store_watch **bucket(const struct history *h, unsigned kind, const char *namespace,
                                    const char *name)
 {
-    return &h->buckets[hash_of(kind, namespace, name) & (h->bucket_count - 1)];
+    uint64_t hash = hash_add(hash_add(kind, span_cstr(namespace)), span_cstr(name));
+
+    return &h->buckets[hash & (h->bucket_count - 1)];
 }
 
 static void link_watch(struct history *h, struct store_watch *w)
