@@ -35,8 +35,8 @@ struct queue {
     unsigned passed_over; /* taken in a row while lower ones waited */
     struct bucket retries;
     struct ev_task pump;
-    uint64_t adds, retry_count;
-    struct metric_histogram waited, worked;
+    uint64_t adds, retry_count, done_count, done_after_count;
+    struct metric_histogram waited, worked, passed; /* passed: as worked, with other bounds */
     bool is_closed;
     void (*closed)(void *ctx);
     void *closed_ctx;
@@ -58,6 +58,16 @@ static const struct metric_bound bound_rows[] = {
     { 1000, "1000" },
 };
 static const struct metric_bounds bounds = { bound_rows, LEN(bound_rows) };
+
+/* Those of the public library's times of passes, every second one between half a second and a minute left out. */
+static const struct metric_bound pass_rows[] = {
+    { 0.005, "0.005" }, { 0.01, "0.01" }, { 0.025, "0.025" }, { 0.05, "0.05" }, { 0.1, "0.1" },
+    { 0.15, "0.15" },   { 0.2, "0.2" },   { 0.25, "0.25" },   { 0.3, "0.3" },   { 0.35, "0.35" },
+    { 0.4, "0.4" },     { 0.45, "0.45" }, { 0.5, "0.5" },     { 0.6, "0.6" },   { 0.8, "0.8" },
+    { 1, "1" },         { 1.5, "1.5" },   { 2, "2" },         { 3, "3" },       { 5, "5" },
+    { 10, "10" },       { 30, "30" },     { 60, "60" },
+};
+static const struct metric_bounds pass_bounds = { pass_rows, LEN(pass_rows) };
 
 /* ---- lists ---- */
 
@@ -266,9 +276,11 @@ static void end_if_idle(struct queue *q)
 static void finish(struct queue_item *it, uint64_t after_ms)
 {
     struct queue *q = it->queue;
+    double seconds = (double)(time_mono_us() - it->since_us) / 1e6;
 
     assert(it->is_working);
-    metric_observe(&q->worked, &bounds, (double)(time_mono_us() - it->since_us) / 1e6);
+    metric_observe(&q->worked, &bounds, seconds);
+    metric_observe(&q->passed, &pass_bounds, seconds);
     it->is_working = false;
     take_out(&q->working, it);
     q->working_count--;
@@ -289,12 +301,14 @@ static void finish(struct queue_item *it, uint64_t after_ms)
 void queue_done(struct queue_item *item)
 {
     item->failures = 0;
+    item->queue->done_count++;
     finish(item, UINT64_MAX);
 }
 
 void queue_done_after(struct queue_item *item, uint64_t ms)
 {
     item->failures = 0;
+    item->queue->done_after_count++;
     finish(item, MIN(ms, UINT64_MAX - 1));
 }
 
@@ -380,101 +394,16 @@ void queue_stats(const struct queue *q, struct queue_stats *ret)
                                  .later = q->later_count,
                                  .adds = q->adds,
                                  .retries = q->retry_count,
+                                 .done = q->done_count,
+                                 .done_after = q->done_after_count,
+                                 .workers = q->spec.workers,
+                                 .passed = &q->passed,
+                                 .bounds = &bounds,
+                                 .pass_bounds = &pass_bounds,
                                  .waited = &q->waited,
                                  .worked = &q->worked };
     for (const struct queue_item *it = q->working.first; it; it = it->next) {
         ret->unfinished_us += now_us - it->since_us;
         ret->longest_us = MAX(ret->longest_us, now_us - it->since_us);
     }
-}
-
-/* ---- metrics ---- */
-
-/* One family, of all queues: a family's samples stand together. */
-struct family {
-    const char *name, *type, *help;
-    int (*write)(struct buf *out, const char *name, const char *labels,
-                 const struct queue_stats *stats, struct err *e);
-};
-
-static int write_depth(struct buf *out, const char *name, const char *labels,
-                       const struct queue_stats *stats, struct err *e)
-{
-    return metric_u64(out, name, labels, stats->depth, e);
-}
-
-static int write_adds(struct buf *out, const char *name, const char *labels,
-                      const struct queue_stats *stats, struct err *e)
-{
-    return metric_u64(out, name, labels, stats->adds, e);
-}
-
-static int write_retries(struct buf *out, const char *name, const char *labels,
-                         const struct queue_stats *stats, struct err *e)
-{
-    return metric_u64(out, name, labels, stats->retries, e);
-}
-
-static int write_waited(struct buf *out, const char *name, const char *labels,
-                        const struct queue_stats *stats, struct err *e)
-{
-    return metric_histogram(out, name, labels, &bounds, stats->waited, e);
-}
-
-static int write_worked(struct buf *out, const char *name, const char *labels,
-                        const struct queue_stats *stats, struct err *e)
-{
-    return metric_histogram(out, name, labels, &bounds, stats->worked, e);
-}
-
-static int write_unfinished(struct buf *out, const char *name, const char *labels,
-                            const struct queue_stats *stats, struct err *e)
-{
-    return metric_double(out, name, labels, (double)stats->unfinished_us / 1e6, e);
-}
-
-static int write_longest(struct buf *out, const char *name, const char *labels,
-                         const struct queue_stats *stats, struct err *e)
-{
-    return metric_double(out, name, labels, (double)stats->longest_us / 1e6, e);
-}
-
-static const struct family families[] = {
-    { "workqueue_depth", "gauge", "Keys that wait in a work queue.", write_depth },
-    { "workqueue_adds_total", "counter", "Keys added to a work queue.", write_adds },
-    { "workqueue_retries_total", "counter", "Keys that failed and come again.", write_retries },
-    { "workqueue_queue_duration_seconds", "histogram", "How long keys waited.", write_waited },
-    { "workqueue_work_duration_seconds", "histogram", "How long keys were worked on.",
-      write_worked },
-    { "workqueue_unfinished_work_seconds", "gauge",
-      "How long the keys that are worked on now have been so, in all.", write_unfinished },
-    { "workqueue_longest_running_processor_seconds", "gauge",
-      "How long the longest of them has been worked on.", write_longest },
-};
-
-static int write_family(const struct family *f, struct queue *const *queues, size_t n,
-                        struct buf *out, struct err *e)
-{
-    if (metric_head(out, f->name, f->type, f->help, e) < 0)
-        return -1;
-    for (size_t i = 0; i < n; i++) {
-        OWN(buf_done) struct buf labels = BUF_INIT(256);
-        struct queue_stats stats;
-
-        queue_stats(queues[i], &stats);
-        if (metric_label(&labels, "controller", stats.name, e) < 0 ||
-            metric_label(&labels, "name", stats.name, e) < 0 ||
-            f->write(out, f->name, buf_cstr(&labels), &stats, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-int queue_metrics_write(struct queue *const *queues, size_t n, struct buf *out, struct err *e)
-{
-    EACH(f, families) {
-        if (write_family(f, queues, n, out, e) < 0)
-            return -1;
-    }
-    return 0;
 }

@@ -75,12 +75,17 @@ struct queue_stats {
     size_t later;   /* that are due later */
     uint64_t adds;  /* that did not meet the same key waiting */
     uint64_t retries;
+    uint64_t done, done_after; /* how work ended otherwise */
+    unsigned workers;
     uint64_t unfinished_us; /* worked so far on what is worked on now, in all */
     uint64_t longest_us;    /* the longest of them */
-    const struct metric_histogram *waited, *worked; /* seconds; they live as long as the queue */
+    /* Seconds; they live as long as the queue. passed: worked, with the bounds of passes. */
+    const struct metric_histogram *waited, *worked, *passed;
+    const struct metric_bounds *bounds, *pass_bounds;
 };
 void queue_stats(const struct queue *q, struct queue_stats *ret);
-/* Appends the workqueue_* families of all these queues, in Prometheus' text format. */
+/* Appends the workqueue_* families of all these queues, and controller_runtime_* of the work on them, in Prometheus' text
+ * format. */
 int queue_metrics_write(struct queue *const *queues, size_t n, struct buf *out, struct err *e);
 
 #endif

@@ -225,6 +225,8 @@ static void test_failures_wait_longer_each_time_and_a_success_forgets_them(void 
     assert_int_equal(queue_item_failures(f.working[0]), 0);
     queue_stats(f.queue, &stats);
     assert_int_equal(stats.retries, 2);
+    assert_int_equal(stats.done_after, 1);
+    assert_int_equal(stats.done, 0);
     close_queue(&f);
 }
 
@@ -337,6 +339,13 @@ static void test_metrics_have_the_public_names(void **state)
     assert_non_null(
         strstr(buf_cstr(&out),
                "\nworkqueue_work_duration_seconds_count{controller=\"demo\",name=\"demo\"} 0\n"));
+    assert_non_null(strstr(buf_cstr(&out),
+                           "\ncontroller_runtime_reconcile_total{controller=\"demo\","
+                           "result=\"success\"} 0\n"));
+    assert_non_null(
+        strstr(buf_cstr(&out), "\ncontroller_runtime_active_workers{controller=\"demo\"} 1\n"));
+    assert_non_null(strstr(buf_cstr(&out), "\ncontroller_runtime_reconcile_time_seconds_bucket{"
+                                           "controller=\"demo\",le=\"0.005\"} 0\n"));
     close_queue(&f);
 }
 
