@@ -70,6 +70,7 @@ static void work(void *ctx)
     config.pool_batch = o->pool_batch;
     config.pool_grace_ms = o->pool_grace_ms;
     config.pool_recheck_ms = o->pool_recheck_ms;
+    config.write_behind_ms = o->write_behind_ms;
     config.pool_delay_ms = o->pool_delay_ms;
     config.pool_rate = o->pool_rate_number;
     config.is_pool_evictable = o->is_pool_evictable;

@@ -61,7 +61,7 @@ static const char *const not_yet[] = {
     "--enable-webhook", "--manage-webhook-certs", "--webhook-port", "--webhook-cert-dir", "--webhook-cert-name",
     "--webhook-key-name", "--webhook-service-name", "--webhook-namespace", "--enable-tracing", "--enable-pprof",
     "--enable-pprof-debug", "--pprof-block-profile-rate", "--pprof-mutex-profile-fraction", "--zap-stacktrace-level",
-    "--zap-time-encoding", "--api-connections", "--separate-watch-connection", "--sandbox-write-behind-window",
+    "--zap-time-encoding", "--api-connections", "--separate-watch-connection",
 };
 /* clang-format on */
 

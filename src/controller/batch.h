@@ -17,7 +17,7 @@ struct batch_call;
 struct batch {
     struct shared *shared;
     const char *manager;
-    /* Write i; it must live until its answer came. */
+    /* Write i; it must live until the next one is asked for. */
     const struct step *(*step)(void *ctx, size_t i);
     /* Its answer; false: the batch stops after those that are under way. */
     bool (*answered)(void *ctx, size_t i, const struct kube_answer *answer);

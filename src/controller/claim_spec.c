@@ -208,6 +208,7 @@ static void put_identity(const struct object *claim, const struct object *templa
     if (by && *by)
         tree_text(labels, LABEL_CREATED_BY, by);
     tree_text(tree_object(meta, "annotations"), NOTE_TEMPLATE_REF, object_name(template));
+    tree_text(tree_object(meta, "annotations"), NOTE_POD_NAME, object_name(claim));
     if (trace)
         tree_text(tree_object(meta, "annotations"), NOTE_TRACE, trace);
     json_node_append(owners, owner_reference(ed, claim));

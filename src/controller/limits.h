@@ -26,6 +26,10 @@
 #define EVENT_NOTE_MAX_BYTES 1024
 /* Pods that a sandbox owns, and are looked at: one is right, two are a conflict, more need no room of their own. */
 #define OWN_PODS_MAX 16
+/* A sandbox whose Pod has not begun says nothing for so long: mostly it is ready by then. */
+#define FIRST_STATUS_MS 50
+/* Whatever the operator says, labels of a Pod wait no longer: the router looks at them. */
+#define WRITE_BEHIND_MAX_MS 1000
 /* A member that is not ready at the end of its grace is looked at this much later: its last status may be under way. */
 #define POOL_GRACE_MARGIN_MS 2000
 /* A pool that waits for what it asked for looks again then, if no event comes. */

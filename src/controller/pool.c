@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 bool pool_recreates(const struct object *pool)
 {
@@ -248,10 +249,25 @@ void pool_decide(const struct pool_view *v, const struct pool_config *config, st
 
 /* ---- a new member ---- */
 
-struct step pool_member(const struct object *pool, const struct object *template,
+void pool_member_name(const struct object *pool, char name[POOL_NAME_BYTES])
+{
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* no vowels: no words */
+    size_t n = MIN(strlen(object_name(pool)), (size_t)57);
+    uint8_t random[5];
+
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        abort(); /* so few are always given whole */
+    memcpy(name, object_name(pool), n);
+    name[n++] = '-';
+    EACH(byte, random)
+        name[n++] = letters[*byte % (sizeof letters - 1)];
+    name[n] = '\0';
+}
+
+struct step pool_member(const struct object *pool, const struct object *template, const char *name,
                         const struct pool_config *config, struct json_edit *ed)
 {
-    struct step step = step_create(ed, known_kinds()->sandbox, object_namespace(pool), NULL);
+    struct step step = step_create(ed, known_kinds()->sandbox, object_namespace(pool), name);
     struct json_node *meta = tree_object(step.body, "metadata"), *owners = json_edit_array(ed);
     struct json_node *labels = tree_object(meta, "labels"), *pod_labels, *pod_meta;
     char of_pool[NAME_HASH_BYTES], ref[NAME_HASH_BYTES], all[NAME_HASH_BYTES], pod[NAME_HASH_BYTES];
@@ -277,6 +293,7 @@ struct step pool_member(const struct object *pool, const struct object *template
     tree_text(labels, LABEL_LAUNCH, LAUNCH_WARM);
     tree_text(labels, LABEL_CREATED_BY, "controller");
     tree_text(tree_object(meta, "annotations"), NOTE_TEMPLATE_REF, object_name(template));
+    tree_text(tree_object(meta, "annotations"), NOTE_POD_NAME, name);
     if (config->is_evictable &&
         !json_node_get(json_node_get(pod_meta, "annotations"), NOTE_SAFE_TO_EVICT))
         tree_text(tree_object(pod_meta, "annotations"), NOTE_SAFE_TO_EVICT, "true");

@@ -51,8 +51,11 @@ void pool_decide(const struct pool_view *v, const struct pool_config *config, st
                  struct pool_plan *ret);
 void pool_plan_done(struct pool_plan *plan);
 
+/* "<pool>-x7k2f": as the API server would make it, so that the member's first annotation can say the name of its Pod. */
+#define POOL_NAME_BYTES 64
+void pool_member_name(const struct object *pool, char name[POOL_NAME_BYTES]);
 /* One member more. */
-struct step pool_member(const struct object *pool, const struct object *template,
+struct step pool_member(const struct object *pool, const struct object *template, const char *name,
                         const struct pool_config *config, struct json_edit *ed);
 /* The write of the status; STEP_NONE when it says nothing new. */
 struct step pool_status_step(const struct object *pool, struct json_node *status,

@@ -414,20 +414,25 @@ static void recreate_replaces_what_is_stale(void **state)
 static void a_new_member(void **state)
 {
     struct object *pool = pool_of(""), *template = template_of("i");
-    struct step step = pool_member(pool, template, &config, test_edit());
+    struct step step = pool_member(pool, template, "p-x", &config, test_edit());
     const char *text = test_step(&step);
     struct pool_config firm = config;
+    char name[POOL_NAME_BYTES];
 
     assert_non_null(strstr(text, "'generateName':'p-'"));
     assert_non_null(strstr(text, "'labels':{'" A "warm-pool-sandbox':'" POOL "','" A
                                  "sandbox-template-ref-hash':'" REF "','"));
     assert_non_null(strstr(text, "'" A "launch-type':'warm','" A "created-by':'controller'}"));
-    assert_non_null(strstr(text, "'annotations':{'" A "sandbox-template-ref':'t'}"));
+    assert_non_null(
+        strstr(text, "'annotations':{'" A "sandbox-template-ref':'t','" A "pod-name':'p-x'}"));
+    pool_member_name(pool, name);
+    assert_int_equal(strlen(name), 7);
+    assert_memory_equal(name, "p-", 2);
     assert_non_null(strstr(text, "'automountServiceAccountToken':false,'dnsPolicy':'None',"
                                  "'dnsConfig':{'nameservers':['8.8.8.8','1.1.1.1']}"));
     assert_non_null(strstr(text, "'cluster-autoscaler.kubernetes.io/safe-to-evict':'true'"));
     firm.is_evictable = false;
-    step = pool_member(pool, template, &firm, test_edit());
+    step = pool_member(pool, template, "p-x", &firm, test_edit());
     assert_null(strstr(test_step(&step), "safe-to-evict"));
     template = test_object(
         known_kinds()->template,
@@ -435,7 +440,7 @@ static void a_new_member(void **state)
         "'volumeClaimTemplates':[{'metadata':{'name':'d'}}],'podTemplate':{'metadata':{"
         "'annotations':{'cluster-autoscaler.kubernetes.io/safe-to-evict':'false'}},'spec':{"
         "'automountServiceAccountToken':true}}}}");
-    step = pool_member(pool, template, &config, test_edit());
+    step = pool_member(pool, template, "p-x", &config, test_edit());
     text = test_step(&step);
     assert_non_null(strstr(text, "safe-to-evict':'false'"));
     assert_non_null(strstr(text, "'spec':{'automountServiceAccountToken':true}"));

@@ -49,7 +49,7 @@ struct pool_pass {
     size_t member_count;
     struct pool_config config;
     struct pool_plan plan;
-    struct step create; /* the same for all that are made */
+    struct step create; /* the last one that was made */
     struct batch batch;
 };
 
@@ -164,9 +164,14 @@ static void do_members(struct pool_pass *p)
 static const struct step *create_step(void *ctx, size_t i)
 {
     struct pool_pass *p = ctx;
+    char name[POOL_NAME_BYTES];
 
     (void)i;
-    return &p->create;
+    pool_member_name(p->pool, name);
+    p->create = pool_member(p->pool, p->template,
+                            (const char *)json_edit_text(p->pass.ed, span_cstr(name)).p, &p->config,
+                            p->pass.ed);
+    return &p->create; /* sent before the next one is made */
 }
 
 static bool create_answered(void *ctx, size_t i, const struct kube_answer *answer)
@@ -220,7 +225,6 @@ static void do_creates(struct pool_pass *p)
     if (!n)
         return;
     p->state = AT_CREATES;
-    p->create = pool_member(p->pool, p->template, &p->config, p->pass.ed);
     p->batch = (struct batch){ .step = create_step,
                                .answered = create_answered,
                                .finished = creates_finished };

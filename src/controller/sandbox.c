@@ -2,16 +2,9 @@
 
 #include "controller/keys.h"
 
-struct sandboxes {
-    struct reconciler base;
-    const struct controller_config *config;
-};
-
 static void work(void *ctx, struct queue_item *item)
 {
-    struct sandboxes *r = ctx;
-
-    sandbox_pass_start(r->base.shared, r->config, item);
+    sandbox_pass_start(ctx, item);
 }
 
 /* What belongs to a sandbox wakes it; so does what only has its name, since that stands in its way. */
@@ -25,9 +18,24 @@ static void on_child(struct reconciler *r, const struct change *c)
         reconciler_wake(r, object_namespace(o), object_name(o), c->is_initial);
 }
 
-static void sandboxes_free(struct reconciler *r)
+/* Nobody asks for what waited. */
+static void on_gone(struct reconciler *base, const struct change *c)
 {
-    free(CONTAINER(r, struct sandboxes, base));
+    struct sandboxes *r = CONTAINER(base, struct sandboxes, base);
+
+    if (c->now)
+        return;
+    defer_forget(r->metadata, object_uid(c->was));
+    defer_forget(r->statuses, object_uid(c->was));
+}
+
+static void sandboxes_free(struct reconciler *base)
+{
+    struct sandboxes *r = CONTAINER(base, struct sandboxes, base);
+
+    defer_free(r->metadata);
+    defer_free(r->statuses);
+    free(r);
 }
 
 struct reconciler *sandboxes_new(struct shared *shared, const struct controller_config *config)
@@ -36,7 +44,10 @@ struct reconciler *sandboxes_new(struct shared *shared, const struct controller_
 
     reconciler_init(&r->base, shared, "sandbox", config->sandbox_workers, work, sandboxes_free);
     r->config = config;
+    r->metadata = defer_new();
+    r->statuses = defer_new();
     reconciler_follow(&r->base, SHARED_SANDBOXES);
+    reconciler_watch(&r->base, SHARED_SANDBOXES, on_gone);
     reconciler_watch(&r->base, SHARED_PODS, on_child);
     reconciler_watch(&r->base, SHARED_SERVICES, on_child);
     return &r->base;

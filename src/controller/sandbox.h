@@ -11,9 +11,17 @@
 #define SILICA_CONTROLLER_SANDBOX_H
 
 #include "controller/controller.h"
+#include "controller/defer.h"
 #include "controller/reconciler.h"
 
-/* What every reconciler gets; both borrowed. */
+struct sandboxes {
+    struct reconciler base;
+    const struct controller_config *config;
+    struct defer *metadata; /* labels of Pods that may wait, if the operator lets them */
+    struct defer *statuses; /* the first status of a sandbox: the next one mostly follows at once */
+};
+
+/* Both borrowed. */
 struct reconciler *sandboxes_new(struct shared *shared, const struct controller_config *config);
 
 /* sandbox_pass.c: one look at one Sandbox, call by call; it ends the work on the item.
@@ -22,7 +30,6 @@ struct reconciler *sandboxes_new(struct shared *shared, const struct controller_
  *     an expired one: MARK, and in the next pass END_POD -> END_SERVICE -> END_STATUS or END_SANDBOX
  *
  * An error in one part does not skip the others; it is told in the status, and the pass is tried again. */
-void sandbox_pass_start(struct shared *shared, const struct controller_config *config,
-                        struct queue_item *item);
+void sandbox_pass_start(struct sandboxes *r, struct queue_item *item);
 
 #endif

@@ -1,6 +1,7 @@
 #include "controller/sandbox.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "controller/condition.h"
 #include "controller/event.h"
 #include "controller/expiry.h"
@@ -33,7 +34,7 @@ enum state {
 
 struct sandbox_pass {
     struct pass pass;
-    const struct controller_config *config;
+    struct sandboxes *r;
     enum state state;
     struct object *sandbox; /* ours */
     size_t volume;          /* the template that comes next */
@@ -46,6 +47,7 @@ struct sandbox_pass {
     const char *note_if_failed;
     struct service_verdict service;
     bool is_service_known;
+    uint64_t again_ms; /* something waits until then; 0: nothing */
 };
 
 static void on_answer(void *ctx, const struct kube_answer *answer);
@@ -122,6 +124,25 @@ static size_t find_own(const struct sandbox_pass *p, struct object **ret, size_t
     return n;
 }
 
+static void look_again(struct sandbox_pass *p, uint64_t ms)
+{
+    if (!p->again_ms || ms < p->again_ms)
+        p->again_ms = ms;
+}
+
+/* Labels of a Pod that is the sandbox's own may wait for more of them, if the operator wants to save writes. */
+static bool may_wait(struct sandbox_pass *p, const struct pod_verdict *verdict)
+{
+    uint64_t window_ms = MIN(p->r->config->write_behind_ms, (uint64_t)WRITE_BEHIND_MAX_MS), left_ms;
+
+    if (!window_ms || !verdict->is_metadata_only)
+        return false;
+    left_ms = defer_left_ms(p->r->metadata, object_uid(p->sandbox), window_ms, time_mono_ms());
+    if (left_ms)
+        look_again(p, left_ms);
+    return left_ms > 0;
+}
+
 static void do_pod(struct sandbox_pass *p)
 {
     struct object *own[OWN_PODS_MAX];
@@ -144,7 +165,7 @@ static void do_pod(struct sandbox_pass *p)
     } else if (verdict.fault.code != ERR_NONE) {
         pass_fault(&p->pass, verdict.fault.msg);
         p->has_pod_failed = true;
-    } else if (verdict.step.verb != STEP_NONE) {
+    } else if (verdict.step.verb != STEP_NONE && !may_wait(p, &verdict)) {
         p->state = AT_POD;
         call(p, &verdict.step);
     }
@@ -314,6 +335,26 @@ static void write_status(struct sandbox_pass *p, struct json_node *status)
         call(p, &step);
 }
 
+/* It has not said anything yet, and could only say that its Pod is not ready. Where Pods start in milliseconds the next thing to
+ * say is that it is: one write instead of two. */
+static bool is_beginning(struct sandbox_pass *p, const struct sandbox_facts *f)
+{
+    const char *phase = f->pod ? object_text(f->pod, "status.phase") : NULL;
+    const char *uid = object_uid(p->sandbox);
+    uint64_t left_ms;
+
+    if (f->fault || f->conflict || !f->pod || sandbox_is_suspended(p->sandbox) ||
+        json_count(object_at(p->sandbox, "status.conditions")) ||
+        (phase && strcmp(phase, "Pending") != 0)) {
+        defer_forget(p->r->statuses, uid);
+        return false;
+    }
+    left_ms = defer_left_ms(p->r->statuses, uid, FIRST_STATUS_MS, time_mono_ms());
+    if (left_ms)
+        look_again(p, left_ms);
+    return left_ms > 0;
+}
+
 static void do_status(struct sandbox_pass *p)
 {
     struct sandbox_facts facts = {
@@ -327,12 +368,15 @@ static void do_status(struct sandbox_pass *p)
         .is_service_required = p->service.is_required,
         .is_service_shown = p->service.is_shown,
         .has_service = p->service.exists && p->is_service_known,
-        .cluster_domain = p->config->cluster_domain,
+        .cluster_domain = p->r->config->cluster_domain,
         .now = p->pass.now_text,
     };
 
     tell_conflict(p);
-    write_status(p, sandbox_status(&facts, p->pass.ed));
+    if (is_beginning(p, &facts))
+        p->state = AT_OVER;
+    else
+        write_status(p, sandbox_status(&facts, p->pass.ed));
 }
 
 static void got_status(struct sandbox_pass *p, const struct kube_answer *answer)
@@ -419,12 +463,15 @@ static void finish(struct sandbox_pass *p)
     if (pass_has_faults(&p->pass))
         log_warn("sandbox.pass", KV("namespace", queue_item_namespace(item)),
                  KV("sandbox", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
-    if (has_failed && expiry.is_set && !has_end)
-        queue_add_after(queue_of(item), queue_item_namespace(item), queue_item_name(item), wait_ms);
+    if (expiry.is_set && !has_end)
+        look_again(p, wait_ms);
+    if (has_failed && p->again_ms)
+        queue_add_after(queue_of(item), queue_item_namespace(item), queue_item_name(item),
+                        p->again_ms);
     if (p->pass.is_stale || has_failed)
         queue_retry(item);
-    else if (expiry.is_set && p->state == AT_OVER && !has_end)
-        queue_done_after(item, wait_ms);
+    else if (p->again_ms)
+        queue_done_after(item, p->again_ms);
     else
         queue_done(item);
     pass_done(&p->pass);
@@ -518,11 +565,10 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
     advance(p);
 }
 
-void sandbox_pass_start(struct shared *shared, const struct controller_config *config,
-                        struct queue_item *item)
+void sandbox_pass_start(struct sandboxes *r, struct queue_item *item)
 {
-    struct object *sandbox =
-        shared_get(shared, SHARED_SANDBOXES, queue_item_namespace(item), queue_item_name(item));
+    struct object *sandbox = shared_get(r->base.shared, SHARED_SANDBOXES,
+                                        queue_item_namespace(item), queue_item_name(item));
     struct sandbox_pass *p;
     struct expiry expiry;
 
@@ -531,8 +577,8 @@ void sandbox_pass_start(struct shared *shared, const struct controller_config *c
         return;
     }
     p = NEW(struct sandbox_pass);
-    pass_init(&p->pass, shared, SANDBOX_MANAGER, item);
-    p->config = config;
+    pass_init(&p->pass, r->base.shared, SANDBOX_MANAGER, item);
+    p->r = r;
     p->sandbox = object_ref(sandbox);
     expiry = expiry_of(object_at(sandbox, "spec.shutdownTime"), p->pass.now);
     p->state = !expiry.is_over ? AT_VOLUMES : expiry_is_marked(sandbox) ? AT_END_POD : AT_MARK;

@@ -1,6 +1,7 @@
 #include "controller/sandbox_status.h"
 
 #include "controller/condition.h"
+#include "controller/defer.h"
 #include "controller/expiry.h"
 #include "controller/testobject.h"
 
@@ -326,6 +327,26 @@ static void expiry_uses_two_passes_and_preserves_finished(void **state)
     test_objects_free();
 }
 
+/* TestRequeueDeferralCoalescesAdoptionPodPatch, …CrashRecovery: the clock of what may wait. */
+static void deferral_is_not_prolonged(void **state)
+{
+    struct defer *d = defer_new();
+
+    assert_int_equal(defer_left_ms(d, "a", 100, 1000), 100);
+    assert_int_equal(defer_left_ms(d, "b", 100, 1010), 100);
+    assert_int_equal(defer_left_ms(d, "a", 100, 1040), 60); /* asking again begins nothing anew */
+    assert_int_equal(defer_left_ms(d, "a", 100, 1100), 0);
+    assert_int_equal(defer_left_ms(d, "a", 100, 1101), 100); /* it was done: another one */
+    defer_forget(d, "b");
+    defer_forget(d, "c");
+    assert_int_equal(defer_left_ms(d, "b", 100, 2000), 100);
+    defer_free(d);
+    d = defer_new(); /* a new process begins the wait again, and still writes */
+    assert_int_equal(defer_left_ms(d, "a", 100, 3000), 100);
+    assert_int_equal(defer_left_ms(d, "a", 100, 3100), 0);
+    defer_free(d);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(coalesces_node_name_status_write),
         cmocka_unit_test(what_went_is_taken_away_by_a_null),
         cmocka_unit_test(sandbox_expiry),
+        cmocka_unit_test(deferral_is_not_prolonged),
         cmocka_unit_test(expiry_uses_two_passes_and_preserves_finished),
     };
 
