@@ -163,9 +163,10 @@ static void say_why(struct conn *c, struct err *e)
     const char *words = c->filter ? c->filter->ops->error(c->filter) : "";
 
     (void)err_errno(e, sys, "connection lost");
+    /* A filter's own verdict is EPROTO; all else befell the socket: EPIPE, ETIMEDOUT. */
     if (words[0])
-        (void)err_set(e, sys == ECONNRESET ? ERR_CLOSED : ERR_PROTOCOL, "connection lost: %s",
-                      words);
+        (void)err_set(e, sys == EPROTO ? ERR_PROTOCOL : err_code_of_errno(sys),
+                      "connection lost: %s", words);
 }
 
 static void end_sys(struct conn *c)

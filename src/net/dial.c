@@ -157,7 +157,7 @@ static void fail_handshake(struct dial *d)
     struct err e;
 
     if (words[0])
-        (void)err_set(&e, sys == ECONNRESET ? ERR_CLOSED : ERR_PROTOCOL,
+        (void)err_set(&e, sys == EPROTO ? ERR_PROTOCOL : err_code_of_errno(sys),
                       "cannot connect to '%s': %s", where(d, text), words);
     else
         (void)err_errno(&e, sys, "cannot connect to '%s'", where(d, text));
