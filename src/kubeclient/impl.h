@@ -41,8 +41,9 @@ void rest_verdict_read(const struct http_head *head, struct rest_verdict *ret);
 void rest_refusal(struct status *st, int http_status, struct span body);
 /* No answer came, or none that can be read: code 0. */
 void rest_no_answer(struct status *st, const struct err *e);
-/* Failures after which the server may well answer again. */
-bool rest_is_passing(const struct err *e);
+/* Failures after which the server may well answer again. Where nobody was reached that is decided by the reason: a
+ * certificate that is not believed will not be, later. A server that was is asked again whatever it did. */
+bool rest_is_passing(const struct http_call *call, const struct err *e);
 /* The client goes with the last thing that points to it. */
 void rest_let_go(struct kubeclient *c);
 

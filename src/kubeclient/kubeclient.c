@@ -167,8 +167,10 @@ void rest_no_answer(struct status *st, const struct err *e)
     (void)buf_add_capped(&st->message, span_cstr(e->msg));
 }
 
-bool rest_is_passing(const struct err *e)
+bool rest_is_passing(const struct http_call *call, const struct err *e)
 {
+    if (http_call_has_left(call))
+        return e->code != ERR_CANCELED && e->code != ERR_LIMIT;
     return e->code == ERR_UNAVAILABLE || e->code == ERR_CLOSED || e->code == ERR_TIMEOUT ||
            e->code == ERR_BUSY;
 }

@@ -134,7 +134,7 @@ static void restart(struct rest_call *x)
 static void on_lost(struct rest_call *x, const struct err *e)
 {
     rest_no_answer(&x->refusal, e);
-    if (x->is_canceled || !rest_is_passing(e) ||
+    if (x->is_canceled || !rest_is_passing(x->http, e) ||
         (http_call_has_left(x->http) && !x->request.is_read))
         refuse(x);
     else

@@ -242,6 +242,7 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
 {
     struct rest_watch *w = ctx;
     bool was_good = ev_now_ms(w->base.client->loop) - w->opened_ms >= WATCH_GOOD_MS;
+    bool is_passing = !e || rest_is_passing(w->http, e);
 
     (void)trailers;
     w->http = NULL;
@@ -249,8 +250,8 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
         finish(w);
     } else if (!e && w->verdict.status != 200) {
         on_refused(w);
-    } else if (e && !w->is_again && !rest_is_passing(e)) {
-        rest_no_answer(&w->why, e); /* a certificate that is not believed will not be, later */
+    } else if (!is_passing && !w->is_again) {
+        rest_no_answer(&w->why, e);
         end(w);
     } else if (w->verdict.status == 200 && was_good && !w->is_again) {
         backoff_reset(&w->backoff);

@@ -168,6 +168,14 @@ class ControlPlane(Api):
             self.processes[name] = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                                     cwd=self.directory, preexec_fn=die_with_parent)
 
+    def restart(self):
+        """kill -9 of the API server; etcd goes on."""
+        old = self.processes["kube-apiserver"]
+        old.kill()
+        old.wait()
+        self._run("kube-apiserver", *old.args)
+        self._wait(lambda: self.call("GET", "/readyz", raw=True) == b"ok", "kube-apiserver")
+
     def _wait(self, is_done, name):
         deadline = time.monotonic() + READY_TIMEOUT_S
         while time.monotonic() < deadline:
@@ -254,6 +262,10 @@ class Silica(Api):
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+    def restart(self):
+        self.kill()
+        self.start()
 
     def _read_kubeconfig(self):
         # One "key: value" a line, and no two keys alike: no reader of YAML is needed.
