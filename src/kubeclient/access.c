@@ -200,13 +200,12 @@ bool access_is_ready(struct access *a)
 /* Those who came meanwhile wait for the next time. */
 static void tell(struct access *a, const struct err *e)
 {
-    struct access_waiter *w = take_ptr(&a->waiters), *first;
+    struct access_waiter *first = take_ptr(&a->waiters), *w;
 
-    if (w)
-        w->at = &first;
-    for (first = w; first;) {
-        w = first;
-        access_leave(w);
+    if (first)
+        first->at = &first;
+    while ((w = first)) {
+        access_leave(w); /* the next one is first then */
         w->fn(w->ctx, e);
     }
 }
