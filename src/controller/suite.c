@@ -43,5 +43,6 @@ int controller_suite_run(const struct client_suite *s)
     failed += suite_sandbox_run();
     failed += suite_pool_run();
     failed += suite_claim_run();
+    failed += suite_fault_run();
     return failed;
 }

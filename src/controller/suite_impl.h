@@ -17,5 +17,6 @@ bool suite_has_condition(const struct object *o, const char *type, const char *t
 int suite_sandbox_run(void);
 int suite_pool_run(void);
 int suite_claim_run(void);
+int suite_fault_run(void);
 
 #endif

@@ -70,6 +70,12 @@ static bool has_only_conditions(struct world *w, const struct object *o, const v
     return o && json_count(object_member(o, "status")) == 1;
 }
 
+static bool has_no_service(struct world *w, const struct object *o, const void *arg)
+{
+    (void)w, (void)arg;
+    return o && !object_at(o, "status.service");
+}
+
 static bool has_label_a(struct world *w, const struct object *o, const void *value)
 {
     const char *have = o ? object_label(o, "a") : NULL;
@@ -121,8 +127,8 @@ static void service_and_volume_claims(void **state)
                            "'persistentVolumeClaim':{'claimName':'data-s'}"));
     (void)world_patch(w, sandbox(), "s", NULL, "{'spec':{'service':false}}");
     world_until_gone(w, known_kinds()->service, "s");
-    s = until(w, "Ready", READY);
-    assert_null(object_at(s, "status.service"));
+    s = world_until(w, sandbox(), "s", "without a service", has_no_service, NULL);
+    assert_true(suite_has_condition(s, "Ready", READY));
 }
 
 /* TestReconcile: existing adoptable pod adopted. */

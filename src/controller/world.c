@@ -1,6 +1,7 @@
 #include "controller/world.h"
 
 #include "base/time.h"
+#include "controller/faults.h"
 #include "controller/suite_impl.h"
 #include "controller/testobject.h"
 #include "ev/timer.h"
@@ -330,7 +331,8 @@ void world_open(struct world *w, const struct client_suite *suite)
 {
     static unsigned serial;
 
-    *w = (struct world){ .suite = suite, .client = suite->open(suite->ctx) };
+    *w = (struct world){ .suite = suite };
+    w->client = faults_new(suite->open(suite->ctx), &w->faults);
     (void)snprintf(w->namespace, sizeof w->namespace, "suite-ctrl-%u", ++serial);
     (void)world_create(w, kind_find("", "v1", "namespaces"), "{'metadata':{'name':'%s'}}",
                        w->namespace);

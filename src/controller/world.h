@@ -19,6 +19,7 @@
 struct world {
     const struct client_suite *suite;
     struct kube_client *client;
+    struct faults *faults; /* what is to go wrong with its calls; nothing, unless a test says so */
     struct controller *controller;
     struct world_nodes *nodes;
     bool is_done;
