@@ -35,8 +35,8 @@ static void test_it_says_the_same(void **state)
     (void)state;
     EACH(text, rows) {
         OWN(json_doc_done)
-        struct json_doc *doc = parse(*text),
-                        *lean = json_doc_lean(doc), *again = json_doc_lean(lean);
+        struct json_doc *doc = parse(*text), *lean = json_doc_lean(doc),
+                        *again = json_doc_lean(lean);
         struct span want = json_doc_bytes(doc), got = json_doc_bytes(lean);
 
         if (!span_eq(want, got))
