@@ -2,7 +2,7 @@
  *
  * Owns:     itself, from route_request until its answer has ended or the peer is gone; the body's tree; a snapshot or a
  *           watch while it reads.
- * Used by:  route.c makes it; read.c, watch.c, write.c, stream.c, discovery.c and review.c answer it.
+ * Used by:  route.c makes it; read.c, watch.c, write.c, stream.c and discovery.c answer it.
  */
 #ifndef SILICA_APISERVER_CALL_H
 #define SILICA_APISERVER_CALL_H
@@ -100,7 +100,5 @@ void stream_answer(struct call *c);
 void stream_close_all(struct apiserver *s);
 /* True when the path was one of discovery's, and is answered. */
 bool discovery_answer(struct call *c, struct span path);
-/* Reviews: created, answered, never kept. */
-void review_answer(struct call *c, struct json_edit *ed, struct json_node *body);
 
 #endif

@@ -13,6 +13,7 @@ void local_unref(struct local *l)
     if (--l->refs > 0)
         return;
     free(l->manager);
+    user_done(&l->self);
     free(l);
 }
 
@@ -20,6 +21,7 @@ int local_op(struct local *l, const struct kind *kind, const char *version, stru
              struct status *st)
 {
     *ret = (struct op){ .store = l->s->store,
+                        .user = &l->self,
                         .kind = kind,
                         .version = version ? kind_version(kind, version) : &kind->versions[0],
                         .namespace = "",
@@ -57,7 +59,13 @@ static const struct kube_client_ops ops = {
 struct kube_client *local_client_new(struct apiserver *s, const char *manager)
 {
     struct local *l = NEW(struct local);
+    struct err e;
 
+    l->self = (struct user)USER_INIT;
+    if (user_set_name(&l->self, SPAN(USER_SELF), &e) < 0 ||
+        user_add_group(&l->self, SPAN(GROUP_MASTERS), &e) < 0 ||
+        user_add_group(&l->self, SPAN(GROUP_AUTHENTICATED), &e) < 0)
+        abort(); /* constants that fit */
     l->base = (struct kube_client){ &ops, s->loop };
     l->s = s;
     l->manager = own_strdup(manager);

@@ -4,6 +4,7 @@
 #include "apiserver/admit.h"
 #include "apiserver/limits.h"
 #include "apiserver/pages.h"
+#include "apiserver/review.h"
 
 #include <string.h>
 
@@ -119,6 +120,16 @@ static int show(struct local_call *call, struct op *op, struct object **stored)
     return admit_show(op, o, &call->found.object, &call->status);
 }
 
+/* What was answered and is not kept. */
+static int freeze(struct local_call *call, const struct kind *kind, struct json_node *body)
+{
+    struct err e;
+
+    return object_freeze(kind, NULL, body, &call->found.object, &e) < 0
+               ? status_of_err(&call->status, &e)
+               : 0;
+}
+
 static int write_one(struct local_call *call, struct op *op, const struct kube_request *rq)
 {
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
@@ -129,6 +140,10 @@ static int write_one(struct local_call *call, struct op *op, const struct kube_r
     if (!rq->object)
         return status_bad_request(&call->status, "no object was given to be written");
     body = object_thaw(rq->object, kind_api_version(op->kind, op->version), ed);
+    if (op->kind->traits & KIND_REVIEW)
+        return review(call->client->s, op, ed, body, &call->status) < 0
+                   ? -1
+                   : freeze(call, op->kind, body);
     rc = rq->verb == KUBE_CREATE ? op_create(op, ed, body, &o, &call->status)
                                  : op_update(op, ed, body, &o, &call->status);
     return rc < 0 ? -1 : show(call, op, &o);

@@ -4,6 +4,7 @@
 
 #include "apiserver/local.h"
 #include "apiserver/op.h"
+#include "apiserver/user.h"
 
 struct local_call;
 struct local_watch;
@@ -14,6 +15,7 @@ struct local {
     struct apiserver *s; /* NULL: the client is freed */
     struct snapshots snapshots;
     char *manager;
+    struct user self; /* who asks, where that is asked for */
     size_t refs;
     struct local_call *calls;
     struct local_watch *watches;

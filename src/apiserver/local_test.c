@@ -1,3 +1,4 @@
+#include "apiserver/limits.h"
 #include "apiserver/testdisk.h"
 #include "apiserver/testserver.h"
 #include "kube/client_suite.h"
@@ -99,6 +100,42 @@ static void test_watches_end_when_the_disk_takes_a_write_back(void **state)
     testdisk_done();
 }
 
+/* Nobody is told less than happened: what is not known any more is 410. */
+static void test_a_watch_from_long_ago_is_refused(void **state)
+{
+    struct testserver t;
+    struct seen seen = { 0 }, ended = { 0 };
+    struct kube_watch *w;
+    uint64_t first, last = 0;
+
+    (void)state;
+    testserver_begin(&t, NULL);
+    first = object_version(testserver_create(&t, "configmaps", "default", MAP("a"))->object);
+    for (int i = 0; i < STORE_HISTORY_MAX * 3 / 2; i++) {
+        char patch[64];
+
+        (void)snprintf(patch, sizeof patch, "{\"data\":{\"n\":\"%d\"}}", i);
+        last = object_version(
+            testserver_ask(&t, &(struct kube_request){ .verb = KUBE_PATCH,
+                                                       .kind = testserver_kind("configmaps"),
+                                                       .namespace = "default",
+                                                       .name = "a",
+                                                       .patch = KUBE_PATCH_MERGE,
+                                                       .body = span_cstr(patch) })
+                ->object);
+    }
+    testserver_settle(&t);
+    (void)watch(&t, &ended, first);
+    w = watch(&t, &seen, last - 2);
+    while (!ended.ends || strlen(seen.text) < 6)
+        ev_loop_turn(t.loop);
+    assert_int_equal(ended.code, 410);
+    assert_string_equal(ended.text, "");
+    assert_string_equal(seen.text, "~a ~a ");
+    kube_watch_stop(w);
+    testserver_end(&t);
+}
+
 /* ---- what all of them promise ---- */
 
 static struct kube_client *open_client(void *ctx)
@@ -123,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_write_is_seen_before_it_is_on_disk),
         cmocka_unit_test(test_watches_end_when_the_disk_takes_a_write_back),
+        cmocka_unit_test(test_a_watch_from_long_ago_is_refused),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -1,9 +1,16 @@
-/* Reviews: questions to the server about access; created, answered, never kept. */
+#include "apiserver/review.h"
+
 #include "apiserver/authn.h"
 #include "apiserver/authz.h"
 #include "apiserver/token.h"
 
 #include <string.h>
+
+/* By whom, and of which server. */
+struct asked {
+    struct apiserver *s;
+    const struct op *op;
+};
 
 static const char *text_at(struct json_node *n, const char *name)
 {
@@ -26,17 +33,17 @@ static void write_user(struct json_edit *ed, struct json_node *into, const struc
     json_node_set(into, "groups", groups);
 }
 
-static void answer_self(struct call *c, struct json_edit *ed, struct json_node *spec,
+static void answer_self(const struct asked *a, struct json_edit *ed, struct json_node *spec,
                         struct json_node *status)
 {
     struct json_node *info = json_edit_object(ed);
 
     (void)spec;
-    write_user(ed, info, &c->user);
+    write_user(ed, info, a->op->user);
     json_node_set(status, "userInfo", info);
 }
 
-static void answer_token(struct call *c, struct json_edit *ed, struct json_node *spec,
+static void answer_token(const struct asked *a, struct json_edit *ed, struct json_node *spec,
                          struct json_node *status)
 {
     OWN(user_done) struct user u = USER_INIT;
@@ -44,7 +51,7 @@ static void answer_token(struct call *c, struct json_edit *ed, struct json_node 
                      *list;
     const char *wanted = json_node_cstr(json_node_at(audiences, 0)), *why;
 
-    if (authn_token(c->s, json_node_str(json_node_get(spec, "token")), wanted, &u, &why) < 0) {
+    if (authn_token(a->s, json_node_str(json_node_get(spec, "token")), wanted, &u, &why) < 0) {
         json_node_set(status, "user", info);
         json_node_set(status, "error", json_edit_cstr(ed, "invalid bearer token"));
         return;
@@ -70,7 +77,7 @@ static int read_subject(struct json_node *spec, struct user *u, struct err *e)
     return 0;
 }
 
-static void judge(struct call *c, const struct user *u, struct json_edit *ed,
+static void judge(const struct asked *a, const struct user *u, struct json_edit *ed,
                   struct json_node *spec, struct json_node *status)
 {
     struct json_node *r = json_node_get(spec, "resourceAttributes");
@@ -83,16 +90,16 @@ static void judge(struct call *c, const struct user *u, struct json_edit *ed,
                              .namespace = text_at(r, "namespace"),
                              .path = p ? text_at(p, "path") : NULL };
 
-    json_node_set(status, "allowed", json_edit_bool(ed, authz_allows(c->s->store, u, &ask)));
+    json_node_set(status, "allowed", json_edit_bool(ed, authz_allows(a->op->store, u, &ask)));
 }
 
-static void answer_self_access(struct call *c, struct json_edit *ed, struct json_node *spec,
+static void answer_self_access(const struct asked *a, struct json_edit *ed, struct json_node *spec,
                                struct json_node *status)
 {
-    judge(c, &c->user, ed, spec, status);
+    judge(a, a->op->user, ed, spec, status);
 }
 
-static void answer_access(struct call *c, struct json_edit *ed, struct json_node *spec,
+static void answer_access(const struct asked *a, struct json_edit *ed, struct json_node *spec,
                           struct json_node *status)
 {
     OWN(user_done) struct user u = USER_INIT;
@@ -101,7 +108,7 @@ static void answer_access(struct call *c, struct json_edit *ed, struct json_node
     if (read_subject(spec, &u, &e) < 0)
         json_node_set(status, "allowed", json_edit_bool(ed, false));
     else
-        judge(c, &u, ed, spec, status);
+        judge(a, &u, ed, spec, status);
 }
 
 struct rules {
@@ -120,13 +127,13 @@ static void add_rule(void *ctx, const struct json *rule)
                          json_edit_doc(r->ed, doc));
 }
 
-static void answer_rules(struct call *c, struct json_edit *ed, struct json_node *spec,
+static void answer_rules(const struct asked *a, struct json_edit *ed, struct json_node *spec,
                          struct json_node *status)
 {
     struct rules r = { ed, json_edit_array(ed), json_edit_array(ed) };
 
-    authz_rules(c->s->store, &c->user, text_at(spec, "namespace"), add_rule, &r);
-    if (user_is_in(&c->user, GROUP_MASTERS)) {
+    authz_rules(a->op->store, a->op->user, text_at(spec, "namespace"), add_rule, &r);
+    if (user_is_in(a->op->user, GROUP_MASTERS)) {
         static const char all[] = "{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}";
         OWN(json_doc_done) struct json_doc *doc = NULL;
         struct err e;
@@ -141,7 +148,7 @@ static void answer_rules(struct call *c, struct json_edit *ed, struct json_node 
 
 static const struct {
     const char *kind;
-    void (*answer)(struct call *c, struct json_edit *ed, struct json_node *spec,
+    void (*answer)(const struct asked *a, struct json_edit *ed, struct json_node *spec,
                    struct json_node *status);
 } rows[] = {
     { "SelfSubjectReview", answer_self },
@@ -154,20 +161,18 @@ static const struct {
 
 /* ---- questions that are none ---- */
 
-static int check_question(struct call *c, struct json_node *spec)
+static int check_question(const struct op *op, struct json_node *spec, struct status *st)
 {
-    const struct kind named = { .group = c->op.kind->group,
-                                .name = "" }; /* not said of which kind */
-    const char *kind = c->op.kind->name;
+    const struct kind named = { .group = op->kind->group, .name = "" }; /* not said of which kind */
+    const char *kind = op->kind->name;
     bool has_resource = json_node_type(json_node_get(spec, "resourceAttributes")) == JSON_OBJECT;
     bool has_path = json_node_type(json_node_get(spec, "nonResourceAttributes")) == JSON_OBJECT;
-    struct causes *causes = &c->status.causes;
+    struct causes *causes = &st->causes;
 
     if (strcmp(kind, "TokenReview") == 0 && !*text_at(spec, "token"))
-        return status_bad_request(&c->status,
-                                  "token is required for TokenReview in authentication");
+        return status_bad_request(st, "token is required for TokenReview in authentication");
     if (strcmp(kind, "SelfSubjectRulesReview") == 0 && !*text_at(spec, "namespace"))
-        return status_bad_request(&c->status, "no namespace on request");
+        return status_bad_request(st, "no namespace on request");
     if (!strstr(kind, "AccessReview"))
         return 0;
     if (has_resource == has_path)
@@ -178,34 +183,28 @@ static int check_question(struct call *c, struct json_node *spec)
         json_node_count(json_node_get(spec, "groups")) == 0)
         causes_add_text(causes, CAUSE_INVALID, AT(AT(NULL, "spec"), "user"), SPAN(""),
                         "at least one of user or group must be specified");
-    return causes->n ? status_invalid(&c->status, &named, "") : 0;
+    return causes->n ? status_invalid(st, &named, "") : 0;
 }
 
-void review_answer(struct call *c, struct json_edit *ed, struct json_node *body)
+int review(struct apiserver *s, const struct op *op, struct json_edit *ed, struct json_node *body,
+           struct status *st)
 {
-    OWN(buf_done) struct buf out = BUF_INIT(CALL_ANSWER_MAX_BYTES);
     struct json_node *status = json_edit_object(ed);
-    struct err e;
+    struct asked a = { s, op };
 
-    if (check_question(c, json_node_get(body, "spec")) < 0) {
-        call_refuse(c);
-        return;
-    }
+    if (check_question(op, json_node_get(body, "spec"), st) < 0)
+        return -1;
     EACH(r, rows) {
-        if (strcmp(r->kind, c->op.kind->name) != 0)
+        if (strcmp(r->kind, op->kind->name) != 0)
             continue;
-        r->answer(c, ed, json_node_get(body, "spec"), status);
-        json_node_set(body, "kind", json_edit_cstr(ed, c->op.kind->name));
+        r->answer(&a, ed, json_node_get(body, "spec"), status);
+        json_node_set(body, "kind", json_edit_cstr(ed, op->kind->name));
         json_node_set(body, "apiVersion",
-                      json_edit_cstr(ed, kind_api_version(c->op.kind, c->op.version)));
+                      json_edit_cstr(ed, kind_api_version(op->kind, op->version)));
         if (!json_node_get(body, "metadata"))
             json_node_set(body, "metadata", json_edit_object(ed));
         json_node_set(body, "status", status);
-        if (json_node_write(body, &out, &e) < 0)
-            break;
-        call_answer_bytes(c, 201, "application/json", buf_span(&out));
-        return;
+        return 0;
     }
-    (void)status_no_resource(&c->status);
-    call_refuse(c);
+    return status_no_resource(st);
 }

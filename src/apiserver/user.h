@@ -26,6 +26,7 @@ struct user {
 #define GROUP_ANONYMOUS     "system:unauthenticated"
 #define GROUP_MASTERS       "system:masters" /* may do everything */
 #define GROUP_ACCOUNTS      "system:serviceaccounts"
+#define USER_SELF           "system:apiserver" /* what runs in this process */
 
 void user_done(struct user *u);
 void user_clear(struct user *u);

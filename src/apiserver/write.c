@@ -1,5 +1,6 @@
 /* create, update, patch: the body is read, judged and written to the head in one turn; the answer waits for the commit. */
 #include "apiserver/body.h"
+#include "apiserver/review.h"
 
 #include <string.h>
 
@@ -21,6 +22,21 @@ static void answer(struct call *c, int rc, int code, struct object **o)
         call_answer_object(c, code, *o);
 }
 
+static void answer_review(struct call *c, struct json_edit *ed, struct json_node *body)
+{
+    OWN(buf_done) struct buf out = BUF_INIT(CALL_ANSWER_MAX_BYTES);
+    struct err e;
+
+    if (review(c->s, &c->op, ed, body, &c->status) < 0) {
+        call_refuse(c);
+    } else if (json_node_write(body, &out, &e) < 0) {
+        (void)status_of_err(&c->status, &e);
+        call_refuse(c);
+    } else {
+        call_answer_bytes(c, 201, "application/json", buf_span(&out));
+    }
+}
+
 static void on_create_body(void *ctx, struct span bytes, const struct err *e)
 {
     struct call *c = ctx;
@@ -31,7 +47,7 @@ static void on_create_body(void *ctx, struct span bytes, const struct err *e)
     if ((e && is_too_large(c, e)) || body_read(c, bytes, c->op.version->type, ed, &body) < 0)
         call_refuse(c);
     else if (c->op.kind->traits & KIND_REVIEW)
-        review_answer(c, ed, body);
+        answer_review(c, ed, body);
     else
         answer(c, op_create(&c->op, ed, body, &o, &c->status), 201, &o);
 }

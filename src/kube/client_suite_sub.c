@@ -1,4 +1,4 @@
-/* What stands below an object: scale, token, eviction, binding. */
+/* What stands below an object: scale, token, eviction, binding. And questions that are created. */
 #include "kube/client_suite_impl.h"
 
 #define DEPLOYMENT                                                                                 \
@@ -110,6 +110,31 @@ static void pod_is_bound_once(struct suite *s)
     (void)suite_refused(s, &rq, 409, "Conflict");
 }
 
+/* Questions about access are answered, and not kept. */
+static void access_is_reviewed(struct suite *s)
+{
+    const struct kind *self = kind_find("authorization.k8s.io", "v1", "selfsubjectaccessreviews");
+    const struct kind *other = kind_find("authorization.k8s.io", "v1", "subjectaccessreviews");
+    struct kube_request rq = { .verb = KUBE_CREATE, .kind = self };
+    struct object *o;
+
+    rq.object = suite_object(s, self,
+                             "{\"spec\":{\"resourceAttributes\":{\"verb\":\"delete\",\"resource\":"
+                             "\"pods\",\"namespace\":\"%s\"}}}",
+                             s->namespace);
+    o = suite_must(s, &rq)->object;
+    assert_string_equal(suite_text(s, o, "status.allowed"), "true");
+    rq.kind = other;
+    rq.object = suite_object(s, other,
+                             "{\"spec\":{\"user\":\"nobody\",\"resourceAttributes\":{\"verb\":"
+                             "\"delete\",\"resource\":\"pods\",\"namespace\":\"%s\"}}}",
+                             s->namespace);
+    o = suite_must(s, &rq)->object;
+    assert_string_equal(suite_text(s, o, "status.allowed"), "false");
+    rq.object = suite_object(s, other, "{\"spec\":{\"user\":\"nobody\"}}");
+    (void)suite_refused(s, &rq, 422, "Invalid");
+}
+
 static void nothing_else(struct suite *s)
 {
     (void)suite_create(s, s->config_maps, "{\"metadata\":{\"name\":\"a\"}}");
@@ -123,6 +148,7 @@ const struct suite_row suite_sub_rows[] = {
     { "an account's token is given", token_is_given },
     { "a pod that is evicted goes", evicted_pod_goes },
     { "a pod gets its node once", pod_is_bound_once },
+    { "access is reviewed", access_is_reviewed },
     { "there is nothing else below an object", nothing_else },
     { 0 },
 };
