@@ -144,11 +144,11 @@ struct root_job {
     bool is_program_of_host;
     pthread_t thread;
     bool has_thread;
-    bool
-        is_helped; /* the first thread has time: it takes hold of the trees, and lets go of the old root */
+    /* The first thread has time: it takes hold of the trees, enters the root, and lets go of the old one. */
+    bool is_helped;
     /* Each is posted once: when it is so, or when it will never be. */
-    sem_t held, entered, built;
-    bool is_held, is_entered, is_built, is_done;
+    sem_t opened, framed, held, entered, built;
+    bool is_opened, is_framed, is_held, is_entered, is_built, is_done;
     struct err e;
 };
 
@@ -168,28 +168,44 @@ static void await(sem_t *sem)
         continue;
 }
 
-/* Who: the caller, in a new user namespace; what is changed here is this thread's alone, but for mounts and root. */
-static int enter_root(struct root_job *job)
+/* Who: the caller, in a new user namespace; what is changed here is this thread's alone, but for mounts. */
+static int build_frame(struct root_job *job)
 {
     if (!job->is_helped && hold_trees(job, &job->e) < 0)
         return -1;
-    /* The id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
-    if (become_builder(&job->in->plan->ids, &job->e) < 0 ||
-        mounts_build_frame(&job->mounts, &job->e) < 0)
+    /* Why now: until the parent has written the maps nothing can be made, but all that was held could be. */
+    if (wait_for(job->in->gate_fd, INSIDE_GO, &job->e) < 0)
         return -1;
+    job->is_opened = true;
+    (void)sem_post(&job->opened);
+    /* The id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
+    if (become_builder(&job->in->plan->ids, &job->e) < 0)
+        return -1;
+    return mounts_build_frame(&job->mounts, &job->e);
+}
+
+static int build_rest(struct root_job *job)
+{
     if (job->is_helped)
         await(&job->held);
-    /* Nothing of the old root is wanted any more. */
-    return job->is_held ? mounts_enter(&job->mounts, &job->e) : -1;
+    else
+        job->is_entered = mounts_enter(&job->mounts, &job->e) == 0;
+    if (!job->is_held || mounts_build_held(&job->mounts, &job->e) < 0)
+        return -1;
+    if (job->is_helped)
+        await(&job->entered);
+    return job->is_entered ? mounts_build_last(&job->mounts, &job->e) : -1;
 }
 
 static void *run_root_job(void *ctx)
 {
     struct root_job *job = ctx;
 
-    job->is_entered = enter_root(job) == 0;
-    (void)sem_post(&job->entered);
-    job->is_built = job->is_entered && mounts_build_rest(&job->mounts, &job->e) == 0;
+    job->is_framed = build_frame(job) == 0;
+    (void)sem_post(&job->framed);
+    if (!job->is_opened)
+        (void)sem_post(&job->opened);
+    job->is_built = job->is_framed && build_rest(job) == 0;
     (void)sem_post(&job->built);
     /* The first thread goes on: no descriptor is made or closed here any more. */
     job->is_done = job->is_built && (job->is_helped || mounts_drop_old(&job->e) == 0);
@@ -208,6 +224,8 @@ static int start_root_job(struct root_job *job, const struct inside *in, struct 
     job->is_helped = in->has_network;
     if (mounts_init(&job->mounts, in->plan, e) < 0)
         return -1;
+    (void)sem_init(&job->opened, 0, 0);
+    (void)sem_init(&job->framed, 0, 0);
     (void)sem_init(&job->held, 0, 0);
     (void)sem_init(&job->entered, 0, 0);
     (void)sem_init(&job->built, 0, 0);
@@ -235,13 +253,16 @@ static int await_root(struct root_job *job, sem_t *what, const bool *is_so, stru
 
 /* Who: the caller, with every capability over the new namespaces and none over the host's. Its session, signals, name and
  * network are left behind; the cgroup namespace begins where we stand: the parent moved us before it opened the gate. */
-static int leave_caller(const struct inside *in, struct err *e)
+static int leave_caller(struct root_job *job, struct err *e)
 {
+    const struct inside *in = job->in;
     const char *name = in->plan->hostname;
 
     reset_signals();
     if (setsid() < 0 && errno != EPERM)
         return err_sys(e, "cannot leave the caller's session");
+    if (await_root(job, &job->opened, &job->is_opened, e) < 0)
+        return -1;
     if (unshare(in->own_namespaces) < 0)
         return err_sys(e, "cannot make namespaces");
     if (!in->has_names && sethostname(name, strlen(name)) < 0)
@@ -249,17 +270,26 @@ static int leave_caller(const struct inside *in, struct err *e)
     return in->has_network ? 0 : inside_bring_up_loopback(e);
 }
 
+/* The second thread has trees to place meanwhile, for which it does not matter which root is the root. */
+static int enter_root(struct root_job *job, struct err *e)
+{
+    if (await_root(job, &job->framed, &job->is_framed, e) < 0 || mounts_enter(&job->mounts, e) < 0)
+        return -1;
+    job->is_entered = true;
+    (void)sem_post(&job->entered);
+    return mounts_drop_old(e);
+}
+
 /* What can be given up before the new root is complete. Why in this order: the bounding set wants CAP_SETPCAP, the filter
- * no_new_privs, and forbids to unmount. From here on this thread makes only calls that code in a sandbox may make too. */
+ * no_new_privs, and forbids mounts. From here on this thread makes only calls that code in a sandbox may make too. */
 static int give_up_early(struct root_job *job, struct err *e)
 {
     const struct plan *plan = job->in->plan;
 
-    if (leave_caller(job->in, e) < 0 || become_builder(&plan->ids, e) < 0 ||
+    if (leave_caller(job, e) < 0 || become_builder(&plan->ids, e) < 0 ||
         confine_limits(plan, e) < 0 || confine_future(e) < 0)
         return -1;
-    if (job->is_helped &&
-        (await_root(job, &job->entered, &job->is_entered, e) < 0 || mounts_drop_old(e) < 0))
+    if (job->is_helped && enter_root(job, e) < 0)
         return -1;
     return confine_calls(e);
 }
@@ -290,9 +320,6 @@ static int setup(struct inside *in, struct err *e)
     if (die_with_parent(in, e) < 0)
         return -1;
     umask(0);
-    /* Why now: until the parent has written the maps, nothing can be made. */
-    if (wait_for(in->gate_fd, INSIDE_GO, e) < 0)
-        return -1;
     if (start_root_job(&job, in, e) < 0 || give_up_early(&job, e) < 0 ||
         await_root(&job, &job.built, &job.is_built, e) < 0)
         return -1;

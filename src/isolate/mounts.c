@@ -43,21 +43,32 @@ int mounts_init(struct mounts *m, const struct plan *plan, struct err *e)
     return 0;
 }
 
-int mounts_hold(struct mounts *m, const int *held_fds, struct err *e)
+static int hold_row(struct mounts *m, size_t i, struct err *e)
 {
-    for (size_t i = 0; i < m->plan->n; i++) {
-        const struct plan_row *row = &m->plan->rows[i];
+    const struct plan_row *row = &m->plan->rows[i];
+    struct stat st;
 
-        m->tree_fds[i] = held_fds[i];
-        if (row->op != PLAN_BIND || held_fds[i] >= 0)
-            continue;
+    if (m->tree_fds[i] < 0) {
         m->tree_fds[i] = mounts_clone_tree(AT_FDCWD, row->source, 0);
         if (m->tree_fds[i] < 0 && errno == ENOENT && (row->flags & PLAN_OPTIONAL))
-            continue;
+            return 0;
         if (m->tree_fds[i] < 0)
             return err_sys(e, "cannot show '%s' inside", row->source);
         if (mounts_restrict(m->tree_fds[i], row->flags, e) < 0)
             return err_wrap(e, "'%s'", row->source);
+    }
+    if (fstat(m->tree_fds[i], &st) < 0)
+        return err_sys(e, "cannot look at '%s'", row->source);
+    m->is_dir[i] = S_ISDIR(st.st_mode);
+    return 0;
+}
+
+int mounts_hold(struct mounts *m, const int *held_fds, struct err *e)
+{
+    for (size_t i = 0; i < m->plan->n; i++) {
+        m->tree_fds[i] = held_fds[i];
+        if (m->plan->rows[i].op == PLAN_BIND && hold_row(m, i, e) < 0)
+            return -1;
     }
     return 0;
 }
@@ -149,21 +160,17 @@ static int place(int tree_fd, int target_fd, const char *name, const char *targe
 }
 
 /* What the tree will cover: a directory for a directory, a file for anything else. It may be there. */
-static int make_under(const struct mounts *m, const struct plan_row *row, int tree_fd,
-                      struct err *e)
+static int make_under(const struct mounts *m, size_t i, struct err *e)
 {
-    struct stat st;
+    const struct plan_row *row = &m->plan->rows[i];
     const char *name;
     OWN_FD int held_fd = -1;
-    int dir_fd;
+    int dir_fd = start_of(m, row, &held_fd, &name, e);
 
-    if (fstat(tree_fd, &st) < 0)
-        return err_sys(e, "cannot look at '%s'", row->source);
-    dir_fd = start_of(m, row, &held_fd, &name, e);
     if (dir_fd < 0)
         return -1;
-    if ((S_ISDIR(st.st_mode) ? mkdirat(dir_fd, name, 0755)
-                             : mknodat(dir_fd, name, S_IFREG | 0644, 0)) < 0 &&
+    if ((m->is_dir[i] ? mkdirat(dir_fd, name, 0755) : mknodat(dir_fd, name, S_IFREG | 0644, 0)) <
+            0 &&
         errno != EEXIST)
         return err_sys(e, "cannot make '/%s' inside", row->target);
     return 0;
@@ -178,12 +185,11 @@ static int put_bind(struct mounts *m, size_t i, struct err *e)
     if (tree_fd < 0)
         return 0;
     if (!(row->flags & PLAN_FOREIGN))
-        return make_under(m, row, tree_fd, e) < 0
-                   ? -1
-                   : place(tree_fd, m->root_fd, row->target, row->target, e);
+        return make_under(m, i, e) < 0 ? -1
+                                       : place(tree_fd, m->root_fd, row->target, row->target, e);
     target_fd = open_inside(m, row->target, O_PATH);
     if (target_fd < 0) {
-        if (make_under(m, row, tree_fd, e) < 0)
+        if (make_under(m, i, e) < 0)
             return -1;
         target_fd = open_inside(m, row->target, O_PATH);
     }
@@ -283,12 +289,17 @@ static int seal(const struct mounts *m, const struct plan_row *row, struct err *
 }
 
 /* Most of what is hidden is not there on one host or another, and a clone that finds no place costs more than all others:
- * the kernel waits for every processor before it lets go of a mount. So look first. */
+ * the kernel waits for every processor before it lets go of a mount. So a cover that is restricted as it should be already
+ * is mounted by its path, in one call, and for others we look first. Nothing of a caller's is on these ways yet. */
 static int hide(const struct mounts *m, const struct plan_row *row, struct err *e)
 {
     OWN_FD int cover_fd = -1;
     struct stat st;
 
+    if (!(row->flags & PLAN_RDONLY))
+        return mount(row->source, row->target, NULL, MS_BIND, NULL) < 0
+                   ? err_sys(e, "cannot hide '/%s'", row->target)
+                   : 0;
     if (fstatat(m->root_fd, row->target, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "cannot hide '/%s'", row->target);
     cover_fd = clone_restricted(m, row->source, row->flags, e);
@@ -337,8 +348,11 @@ static int do_row(struct mounts *m, size_t i, struct err *e)
     return 0;
 }
 
-/* Rows that stand on nothing of the host's: those, up to the first of a caller, that are neither trees held nor made of them. */
-static bool is_of_frame(const struct plan_row *row)
+enum stage { FRAME, HELD, LAST };
+
+/* Which rows may be done when: those of the frame stand on nothing of the host's, then come the trees that are held, then what
+ * is made of these; and from the first row of a caller on, all in order. */
+static enum stage stage_of(const struct plan_row *row)
 {
     switch (row->op) {
     case PLAN_DIR:
@@ -349,17 +363,18 @@ static bool is_of_frame(const struct plan_row *row)
     case PLAN_DEVPTS:
     case PLAN_WRITE:
     case PLAN_SEAL:
-        return true;
+        return FRAME;
     case PLAN_BIND:
+        return HELD;
     case PLAN_HIDE:
     case PLAN_KEEP:
     case PLAN_SEAL_ROOT:
         break;
     }
-    return false;
+    return LAST;
 }
 
-static int do_rows(struct mounts *m, bool is_frame, struct err *e)
+static int do_rows(struct mounts *m, enum stage stage, struct err *e)
 {
     bool is_callers = false;
 
@@ -367,7 +382,7 @@ static int do_rows(struct mounts *m, bool is_frame, struct err *e)
         const struct plan_row *row = &m->plan->rows[i];
 
         is_callers = is_callers || (row->flags & PLAN_FOREIGN);
-        if ((!is_callers && is_of_frame(row)) != is_frame)
+        if ((is_callers ? LAST : stage_of(row)) != stage)
             continue;
         if (do_row(m, i, e) < 0 && !((row->flags & PLAN_OPTIONAL) && e->sys == ENOENT))
             return -1;
@@ -388,10 +403,10 @@ int mounts_build_frame(struct mounts *m, struct err *e)
     /* On top of the old root, whose paths go on meaning what they did: our root directory does not move with it. */
     if (old_fd < 0 || place(m->root_fd, old_fd, "", "", e) < 0)
         return err_wrap(e, "the new root");
-    return do_rows(m, true, e);
+    return do_rows(m, FRAME, e);
 }
 
-int mounts_enter(struct mounts *m, struct err *e)
+int mounts_enter(const struct mounts *m, struct err *e)
 {
     if (fchdir(m->root_fd) < 0)
         return err_sys(e, "cannot enter the new root");
@@ -407,9 +422,14 @@ int mounts_drop_old(struct err *e)
     return umount2("/", MNT_DETACH) < 0 ? err_sys(e, "cannot let go of the old root") : 0;
 }
 
-int mounts_build_rest(struct mounts *m, struct err *e)
+int mounts_build_held(struct mounts *m, struct err *e)
 {
-    int rc = do_rows(m, false, e);
+    return do_rows(m, HELD, e);
+}
+
+int mounts_build_last(struct mounts *m, struct err *e)
+{
+    int rc = do_rows(m, LAST, e);
 
     own_fd_close(&m->root_fd);
     m->root_fd = -1;

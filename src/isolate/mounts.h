@@ -15,6 +15,7 @@ struct mounts {
     int root_fd;
     int tree_fds
         [PLAN_ROWS_MAX]; /* of bind rows; -1 for the rest, and for an optional one that is not there */
+    bool is_dir[PLAN_ROWS_MAX]; /* or a file, of those that are there */
 };
 
 /* A copy of the tree at a path, mounted nowhere: its descriptor, or -1 with errno. */
@@ -30,11 +31,14 @@ int mounts_init(struct mounts *m, const struct plan *plan, struct err *e);
 int mounts_hold(struct mounts *m, const int *held_fds, struct err *e);
 /* As the id that owns the new root. The frame needs nothing that is held: another thread may hold meanwhile. */
 int mounts_build_frame(struct mounts *m, struct err *e);
-/* When all is held. The new root becomes the root, of every thread of the process; the working directory is in it. */
-int mounts_enter(struct mounts *m, struct err *e);
+/* What is held finds its place. */
+int mounts_build_held(struct mounts *m, struct err *e);
+/* With the frame, and when all is held: the new root becomes the root, of every thread of the process, and the working
+ * directory. */
+int mounts_enter(const struct mounts *m, struct err *e);
 /* And then the only one. The kernel waits for every processor here; what goes on meanwhile is not held up. */
 int mounts_drop_old(struct err *e);
-/* What is held finds its place. */
-int mounts_build_rest(struct mounts *m, struct err *e);
+/* In the new root, with it as the working directory: what covers other mounts, and the caller's. */
+int mounts_build_last(struct mounts *m, struct err *e);
 
 #endif
