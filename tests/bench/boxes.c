@@ -136,10 +136,14 @@ static struct sandbox *open_box(struct ev_loop *loop, struct box *b)
 
 static void close_box(struct ev_loop *loop, struct sandbox *s, struct box *b)
 {
-    box_free(b); /* first: all of it is killed, and what is posted needs no answer */
+    struct err e;
+
+    must_err(box_end(b, &e),
+             &e); /* first: it dies while we let go of it, and what is posted needs no answer */
     sandbox_close(s);
     ev_loop_turn(loop);
     ev_loop_turn(loop);
+    box_free(b); /* when it is gone */
 }
 
 static void run_mode(struct ev_loop *loop, int runtime_fd, size_t runs)
