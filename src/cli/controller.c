@@ -11,7 +11,6 @@
 #include "controller/serve.h"
 #include "ev/child.h"
 #include "kube/lease.h"
-#include "kube/queue.h"
 #include "kubeclient/kubeclient.h"
 #include "net/resolve.h"
 
@@ -24,7 +23,6 @@
 
 #define LEASE_NAME      "a3317529.agent-sandbox.x-k8s.io" /* the public controller's: both may compete */
 #define LEASE_NAMESPACE "agent-sandbox-system"
-#define QUEUES_MAX      8 /* one for each kind */
 
 /* From the first call to the last: lead, work, let go. */
 struct role {
@@ -164,15 +162,10 @@ static int write_build(struct buf *out, struct err *e)
 static int write_metrics(void *ctx, struct buf *out, struct err *e)
 {
     struct role *r = ctx;
-    struct queue *queues[QUEUES_MAX];
-    size_t n = 0;
 
-    while (r->is_working && n < LEN(queues) && (queues[n] = controller_queue(r->controller, n)))
-        n++;
-    return write_build(out, e) < 0 || write_leading(r, out, e) < 0 ||
-                   queue_metrics_write(queues, n, out, e) < 0
-               ? -1
-               : 0;
+    if (write_build(out, e) < 0 || write_leading(r, out, e) < 0)
+        return -1;
+    return r->is_working ? controller_metrics_write(r->controller, out, e) : 0;
 }
 
 static int tell_ready(const struct role *r, struct err *e)

@@ -24,6 +24,9 @@ enum claim_end claim_end_of(const struct object *claim);
 
 /* The sandbox that was given to it, from the annotation or the label it once was; NULL: none. */
 const char *claim_assigned(const struct object *claim);
+/* Notes when the claim was ready for the first time, so that its latency is counted once; NULL: nobody saw it. */
+struct step claim_stamp(const struct object *claim, const struct timespec *now,
+                        struct json_edit *ed);
 /* now: when the claim was first seen, if that is to be said; or NULL. */
 struct step claim_lock(const struct object *claim, const char *sandbox, const struct timespec *now,
                        struct json_edit *ed);

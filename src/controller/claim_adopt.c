@@ -42,6 +42,17 @@ struct step claim_lock(const struct object *claim, const char *sandbox, const st
     return step;
 }
 
+struct step claim_stamp(const struct object *claim, const struct timespec *now,
+                        struct json_edit *ed)
+{
+    struct step step = step_patch(ed, claim);
+    char text[64];
+
+    tree_text(tree_object(tree_object(step.body, "metadata"), "annotations"), NOTE_FIRST_READY,
+              now ? nano_text(*now, text) : "unknown");
+    return step;
+}
+
 struct step claim_unlock(const struct object *claim, struct json_edit *ed)
 {
     struct step step = step_patch_locked(ed, claim);

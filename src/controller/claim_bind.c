@@ -2,6 +2,7 @@
 #include "controller/claim_pass.h"
 
 #include "controller/keys.h"
+#include "controller/figures.h"
 #include "controller/limits.h"
 #include "controller/names.h"
 #include "kube/time.h"
@@ -187,6 +188,7 @@ static void adopted(struct claim_pass *p, struct object *sandbox)
     pass_set(&p->sandbox, sandbox);
     candidates_forget(p->r->candidates, object_namespace(sandbox), object_name(sandbox));
     p->is_taken = false;
+    figures_claim_bound(p->pass.shared->figures, p->claim, sandbox);
     (void)snprintf(note, sizeof note, "Adopted warm pool Sandbox \"%s\"", object_name(sandbox));
     claim_pass_tell(p, "SandboxAdopted", "Adoption", note);
     p->state = AT_STATUS;
@@ -281,6 +283,7 @@ void bind_got_create(struct claim_pass *p, const struct kube_answer *answer)
     switch (outcome_of(answer)) {
     case OUTCOME_DONE:
         pass_set(&p->sandbox, answer->object);
+        figures_claim_bound(p->pass.shared->figures, p->claim, p->sandbox);
         (void)snprintf(note, sizeof note, "Created Sandbox \"%s\"", object_name(p->sandbox));
         claim_pass_tell(p, "SandboxProvisioned", "Provisioning", note);
         p->state = AT_STATUS;

@@ -1,9 +1,11 @@
 #include "controller/claim_pass.h"
 
 #include "base/log.h"
+#include "controller/condition.h"
 #include "controller/event.h"
 #include "controller/keys.h"
 #include "controller/limits.h"
+#include "controller/figures.h"
 #include "controller/names.h"
 
 #include <stdio.h>
@@ -143,14 +145,24 @@ static void got_follow(struct claim_pass *p, const struct kube_answer *answer)
 
 /* ---- status ---- */
 
+static enum claim_state after_status(const struct claim_pass *p)
+{
+    return p->state == AT_STATUS ? AT_STAMP : AT_OVER;
+}
+
 static void write_status(struct claim_pass *p, struct json_node *status)
 {
     struct step step = claim_status_step(p->claim, status, p->pass.ed);
 
     if (step.verb == STEP_NONE)
-        p->state = AT_OVER;
+        p->state = after_status(p);
     else
         claim_pass_call(p, &step);
+}
+
+static bool is_ready(const struct object *claim)
+{
+    return condition_is(object_at(claim, "status.conditions"), COND_READY, "True");
 }
 
 static void do_status(struct claim_pass *p)
@@ -168,12 +180,33 @@ static void do_status(struct claim_pass *p)
 static void got_status(struct claim_pass *p, const struct kube_answer *answer)
 {
     enum outcome outcome = outcome_of(answer);
+    enum claim_state next = after_status(p);
 
     p->state = AT_OVER;
-    if (outcome == OUTCOME_DONE)
+    if (outcome == OUTCOME_DONE) {
+        p->became_ready = !is_ready(p->claim) && is_ready(answer->object);
         pass_set(&p->claim, answer->object);
-    else if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED)
+        p->state = next;
+    } else if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED) {
         pass_fault_of(&p->pass, answer);
+    }
+}
+
+/* Counted before it is noted: a note that fails is made up for by the next pass, without counting again. */
+static void do_stamp(struct claim_pass *p)
+{
+    struct timespec now;
+    struct step step;
+
+    p->state = AT_OVER;
+    if (!is_ready(p->claim) || object_annotation(p->claim, NOTE_FIRST_READY))
+        return;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (p->became_ready && p->sandbox)
+        figures_claim_ready(p->pass.shared->figures, p->claim, p->sandbox, now);
+    p->state = AT_STAMP;
+    step = claim_stamp(p->claim, p->became_ready ? &now : NULL, p->pass.ed);
+    claim_pass_call(p, &step);
 }
 
 /* ---- the end ---- */
@@ -303,6 +336,9 @@ static void advance(struct claim_pass *p)
         case AT_STATUS:
             do_status(p);
             break;
+        case AT_STAMP:
+            do_stamp(p);
+            break;
         case AT_MARK:
             do_mark(p);
             break;
@@ -354,6 +390,7 @@ void claim_pass_answered(void *ctx, const struct kube_answer *answer)
     case AT_END_STATUS:
         got_status(p, answer);
         break;
+    case AT_STAMP:
     case AT_END_CLAIM:
         got_end(p, answer, AT_OVER);
         break;

@@ -1,6 +1,6 @@
 /* claim_pass: one look at one claim, as the two files that carry it out share it: claim_pass.c and claim_bind.c.
  *
- *     POLICY -> FIND -> FOLLOW -> STATUS     it has its sandbox
+ *     POLICY -> FIND -> FOLLOW -> STATUS     it has its sandbox; STAMP: and is ready for the first time
  *     FIND -> LOCK -> TAKE -> STATUS         it takes one that waits; RESOLVE: others wrote it meanwhile
  *     FIND -> CREATE -> STATUS               it gets a new one
  *     MARK; then END_CLAIM, or END_SANDBOX -> END_STATUS     it has expired
@@ -22,6 +22,7 @@ enum claim_state {
     AT_CREATE,
     AT_FOLLOW,
     AT_STATUS,
+    AT_STAMP,
     AT_MARK,
     AT_END_CLAIM,
     AT_END_SANDBOX,
@@ -44,6 +45,7 @@ struct claim_pass {
     struct err why;
     char end_text[640]; /* of an expired claim whose sandbox is not its own; or "" */
     bool is_end_gone, is_marking;
+    bool became_ready; /* by the status that was written */
     uint64_t again_ms; /* 0: nothing changes by itself */
 };
 

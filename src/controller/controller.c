@@ -1,6 +1,7 @@
 #include "controller/controller.h"
 
 #include "controller/claims.h"
+#include "controller/figures.h"
 #include "controller/pools.h"
 #include "controller/sandbox.h"
 #include "controller/templates.h"
@@ -47,6 +48,7 @@ int controller_open(struct kube_client *client, const struct controller_config *
         free(c);
         return -1;
     }
+    c->shared.figures = figures_new();
     *ret = c;
     return 0;
 }
@@ -63,6 +65,7 @@ static void on_closed(void *ctx)
     shared_close(&c->shared);
     for (size_t i = 0; i < c->count; i++)
         reconciler_done(c->reconcilers[i]);
+    figures_free(c->shared.figures);
     free(c);
     closed(closed_ctx);
 }
@@ -80,4 +83,16 @@ void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx
 struct queue *controller_queue(struct controller *c, size_t i)
 {
     return i < c->count ? c->reconcilers[i]->queue : NULL;
+}
+
+int controller_metrics_write(struct controller *c, struct buf *out, struct err *e)
+{
+    struct queue *queues[RECONCILERS_MAX];
+    size_t n = 0;
+
+    while (n < LEN(queues) && (queues[n] = controller_queue(c, n)))
+        n++;
+    return queue_metrics_write(queues, n, out, e) < 0
+               ? -1
+               : figures_write(c->shared.figures, c->shared.of[SHARED_SANDBOXES], out, e);
 }

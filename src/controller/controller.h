@@ -9,7 +9,7 @@
 #ifndef SILICA_CONTROLLER_CONTROLLER_H
 #define SILICA_CONTROLLER_CONTROLLER_H
 
-#include "base/err.h"
+#include "base/buf.h"
 
 struct controller;
 struct kube_client;
@@ -48,5 +48,7 @@ int controller_open(struct kube_client *client, const struct controller_config *
 void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx);
 /* Queue i for metrics; NULL beyond the last, and before `started`. */
 struct queue *controller_queue(struct controller *c, size_t i);
+/* Appends what there is to watch of queues, claims and sandboxes, in Prometheus' text format. */
+int controller_metrics_write(struct controller *c, struct buf *out, struct err *e);
 
 #endif

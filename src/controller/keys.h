@@ -26,6 +26,8 @@
 #define NOTE_SENT_ANNOTATIONS "agents.x-k8s.io/propagated-annotations"
 #define NOTE_SANDBOX_NAME     "agents.x-k8s.io/sandbox-name"
 #define NOTE_FIRST_SEEN       "agents.x-k8s.io/controller-first-observed-at"
+#define NOTE_WEBHOOK_SEEN     "agents.x-k8s.io/webhook-first-observed-at"
+#define NOTE_CLIENT_ASKED     "agents.x-k8s.io/client-first-requested-at"
 #define NOTE_FIRST_READY      "agents.x-k8s.io/claim-first-ready-at"
 #define NOTE_TRACE            "opentelemetry.io/trace-context"
 #define NOTE_SAFE_TO_EVICT    "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -30,8 +30,11 @@ enum shared_kind {
     SHARED_COUNT,
 };
 
+struct figures;
+
 struct shared {
     struct kube_client *client;
+    struct figures *figures;           /* controller.c's */
     struct informer *of[SHARED_COUNT]; /* those of the extensions are NULL without them */
     size_t waiting;                    /* that are not synced yet */
     void (*synced)(void *ctx);

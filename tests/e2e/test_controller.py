@@ -143,6 +143,19 @@ def test_a_claim_takes_a_warm_sandbox_and_the_pool_makes_another(api):
         sandboxes = api.call("GET", "/apis/agents.x-k8s.io/v1beta1/namespaces/pooled/sandboxes")["items"]
         assert len(sandboxes) == 2
         assert len(c.metric("workqueue_depth")) == 4
+        # Its latency is counted once, and noted on the claim, so that nobody counts it again.
+        notes = "agents.x-k8s.io/claim-first-ready-at"
+        wait_until(lambda: notes in api.call("GET", f"{ours}/sandboxclaims/c")["metadata"].get("annotations", {}), 30)
+        assert c.metric("agent_sandbox_claim_controller_startup_latency_ms_count") == ["1"]
+        assert c.metric("agent_sandbox_claim_creation_total") == ["1"]
+        assert sorted(c.metric("agent_sandboxes"))[-1] == "1"
+        first = api.call("GET", f"{ours}/sandboxclaims/c")["metadata"]["annotations"][notes]
+        c.end()
+    with Controller(api) as c:
+        c.wait_for("controller.working")
+        wait_until(lambda: ready_pods(api, "pooled") == 0, 30)
+        assert c.metric("agent_sandbox_claim_controller_startup_latency_ms_count") == []
+        assert api.call("GET", f"{ours}/sandboxclaims/c")["metadata"]["annotations"][notes] == first
         c.end()
 
 
