@@ -1,7 +1,10 @@
 #include "apiserver/body.h"
 
+#include "kube/check.h"
 #include "kube/proto.h"
 #include "kube/yaml.h"
+
+#include <string.h>
 
 struct span body_type(const struct http_exchange *x)
 {
@@ -43,6 +46,10 @@ static int read_protobuf(struct call *c, struct span bytes, const struct schema_
     if (proto_envelope_read(bytes, &envelope, &e) == 0 &&
         proto_object_read(type, &envelope, ed, ret, &e) == 0)
         return 0;
+    if (e.code == ERR_UNSUPPORTED)
+        return status_media_type(&c->status, "the body of the request was in an unknown format - "
+                                             "accepted media types include: application/json, "
+                                             "application/yaml");
     return e.code == ERR_LIMIT ? status_of_err(&c->status, &e)
                                : status_bad_request(&c->status, "%s", e.msg);
 }
@@ -70,5 +77,43 @@ int body_read(struct call *c, struct span bytes, const struct schema_type *schem
     *ret = json_edit_doc(ed, doc);
     if (json_node_type(*ret) == JSON_NULL) /* nothing is said of any member */
         *ret = json_edit_object(ed);
+    if (json_node_type(*ret) != JSON_OBJECT)
+        return status_bad_request(&c->status, "the body of the request is %s, not an object",
+                                  json_node_type_name(*ret));
     return 0;
+}
+
+int body_check(struct call *c, const struct schema_type *type, struct json_node *body)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    const struct json *root = json_node_view(body);
+    const char *version = strchr(type->package, '/');
+    struct err e;
+
+    if (!root) {
+        if (json_node_freeze(body, &doc, &e) < 0)
+            return status_of_err(&c->status, &e);
+        root = json_doc_root(doc);
+    }
+    if (check_object(type, root, NULL, &e) == 0)
+        return 0;
+    if (strcmp(type->name, "DeleteOptions") == 0) /* no kind of the path's: told without one */
+        return status_bad_request(&c->status, "%s", e.msg);
+    return status_bad_request(&c->status, "%s in version \"%s\" cannot be handled as a %s: %s",
+                              type->name, version ? version + 1 : "", type->name, e.msg);
+}
+
+int body_read_as(struct call *c, struct span bytes, const struct schema_type *type,
+                 struct json_edit *ed, struct json_node **ret)
+{
+    return body_read(c, bytes, type, ed, ret) < 0 ? -1 : body_check(c, type, *ret);
+}
+
+bool body_is_bad(struct call *c, const struct err *e)
+{
+    if (e->code == ERR_LIMIT)
+        (void)status_too_large(&c->status, CALL_BODY_MAX_BYTES);
+    else
+        (void)status_of_err(&c->status, e);
+    return true;
 }

@@ -89,6 +89,10 @@ int op_update(struct op *op, struct json_edit *ed, struct json_node *body, struc
               struct status *st);
 int op_patch(struct op *op, enum op_patch type, struct span patch, struct object **ret,
              bool *ret_is_created, struct status *st);
+/* What a DeleteOptions says, of the types that its table has; texts live as long as `options`. dryRun is the op's. */
+int op_delete_options(struct op *op, struct json_node *options, struct op_delete *how,
+                      struct status *st);
+int op_delete_propagation(struct span text, struct op_delete *how, struct status *st);
 /* *ret: the object as it was last, or as it is now while finalizers hold it; *ret_is_gone says which. */
 int op_delete(struct op *op, const struct op_delete *how, struct object **ret, bool *ret_is_gone,
               struct status *st);

@@ -2,6 +2,7 @@
 #include "apiserver/definition.h"
 #include "apiserver/op_write.h"
 
+#include "base/str.h"
 #include "base/time.h"
 
 #include <stdio.h>
@@ -15,6 +16,80 @@ static bool is_core(const struct op *op, const char *name)
 {
     return !*op->kind->group && strcmp(op->kind->name, name) == 0;
 }
+
+/* ---- what a delete may say ---- */
+
+/* No kind of ours, but refusals name it. */
+static const struct kind delete_options = { .group = "meta.k8s.io", .name = "DeleteOptions" };
+
+int op_delete_propagation(struct span text, struct op_delete *how, struct status *st)
+{
+    if (span_is(text, "Orphan"))
+        how->propagation = OP_ORPHAN;
+    else if (span_is(text, "Background"))
+        how->propagation = OP_BACKGROUND;
+    else if (span_is(text, "Foreground"))
+        how->propagation = OP_FOREGROUND;
+    else {
+        causes_add_text(&st->causes, CAUSE_NOT_SUPPORTED, AT(NULL, "propagationPolicy"), text,
+                        "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
+        return status_invalid(st, &delete_options, "");
+    }
+    return 0;
+}
+
+/* Only all of it can be left undone. */
+static int read_dry_run(struct op *op, struct json_node *list, struct status *st)
+{
+    OWN(buf_done) struct buf shown = BUF_INIT(4096);
+    struct err e;
+
+    for (size_t i = 0; i < json_node_count(list); i++) {
+        if (span_is(json_node_str(json_node_at(list, i)), "All"))
+            continue;
+        if (json_node_write(list, &shown, &e) < 0)
+            (void)buf_add(&shown, SPAN("[...]"), &e);
+        causes_add_shown(&st->causes, CAUSE_NOT_SUPPORTED, AT(NULL, "dryRun"), buf_cstr(&shown),
+                         "supported values: \"All\"");
+        return status_invalid(st, &delete_options, "");
+    }
+    op->is_dry_run |= json_node_count(list) > 0;
+    return 0;
+}
+
+int op_delete_options(struct op *op, struct json_node *body, struct op_delete *how,
+                      struct status *st)
+{
+    struct json_node *conditions = json_node_get(body, "preconditions"), *v;
+    bool is_orphan;
+
+    if (json_node_i64(json_node_get(body, "gracePeriodSeconds"), &how->grace_s))
+        how->grace_s = how->grace_s < 0 ? 1 : how->grace_s; /* -1 would be "not said" */
+    v = json_node_get(body, "propagationPolicy");
+    if (json_node_str(v).n && op_delete_propagation(json_node_str(v), how, st) < 0)
+        return -1;
+    if (json_node_bool(json_node_get(body, "orphanDependents"), &is_orphan)) {
+        if (json_node_str(v).n) {
+            causes_add_text(&st->causes, CAUSE_INVALID, AT(NULL, "propagationPolicy"),
+                            json_node_str(v),
+                            "orphanDependents and deletionPropagation cannot be both set");
+            return status_invalid(st, &delete_options, "");
+        }
+        how->propagation = is_orphan ? OP_ORPHAN : OP_BACKGROUND;
+    }
+    if (read_dry_run(op, json_node_get(body, "dryRun"), st) < 0)
+        return -1;
+    how->uid = json_node_cstr(json_node_get(conditions, "uid"));
+    v = json_node_get(conditions, "resourceVersion");
+    if (json_node_str(v).n) {
+        how->has_version = true;
+        if (!str_u64(json_node_str(v), UINT64_MAX, &how->version))
+            how->version = UINT64_MAX;
+    }
+    return 0;
+}
+
+/* ---- the delete ---- */
 
 /* Told of the kind, not of the resource. */
 static int check_preconditions(struct op *op, const struct op_delete *how, const struct object *o,

@@ -7,9 +7,8 @@
 
 #include <string.h>
 
-static int refuse(struct op *op, struct status *st, const struct err *e)
+int op_patch_refuse(struct status *st, const struct err *e)
 {
-    (void)op;
     if (e->code == ERR_PROTOCOL)
         return status_bad_request(st, "%s", e->msg);
     if (e->code == ERR_INVALID) {
@@ -23,13 +22,12 @@ static int refuse(struct op *op, struct status *st, const struct err *e)
     return status_of_err(st, e);
 }
 
-static int parse(struct op *op, struct span patch, struct json_edit *ed, const struct json **ret,
-                 struct status *st)
+int op_patch_parse(struct span patch, struct json_edit *ed, const struct json **ret,
+                   struct status *st)
 {
     OWN(json_doc_done) struct json_doc *doc = NULL;
     struct err e;
 
-    (void)op;
     if (json_parse(patch, NULL, &doc, &e) < 0)
         return e.code == ERR_LIMIT ? status_of_err(st, &e)
                                    : status_bad_request(st, "error decoding patch: %s", e.msg);
@@ -138,7 +136,7 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
         live = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
     }
     if (apply_config(&by, live, config, &causes, &root, &e) < 0)
-        return e.code == ERR_CONFLICT ? conflict(&causes, st) : refuse(op, st, &e);
+        return e.code == ERR_CONFLICT ? conflict(&causes, st) : op_patch_refuse(st, &e);
     if (!is_named)
         return -1;
     op->is_tracked = true;
@@ -160,8 +158,7 @@ static int check_uid(struct op *op, const struct object *old, struct json_node *
     return status_invalid(st, op->kind, op->name);
 }
 
-/* What came out of a patch is no object: that is the patch's fault, so st's 400 becomes a cause of it. */
-static int refuse_result(struct json_node *root, struct status *st)
+int op_patch_refuse_result(struct json_node *root, struct status *st)
 {
     static const struct kind nothing = { .group = "", .name = "" };
     OWN(buf_done) struct buf said = BUF_INIT(STATUS_TEXT_MAX_BYTES), shown = BUF_INIT(32 * 1024);
@@ -190,18 +187,18 @@ int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct o
     *ret_is_created = false;
     if (type == OP_PATCH_APPLY)
         return apply(op, patch_text, ret, ret_is_created, st);
-    if (parse(op, patch_text, ed, &patch, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0 ||
+    if (op_patch_parse(patch_text, ed, &patch, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0 ||
         admit_show(op, old, &shown, st) < 0)
         return -1;
     root = object_thaw(shown, kind_api_version(op->kind, op->version), ed);
     if (change(op, type, &root, patch, &e) < 0)
-        return refuse(op, st, &e);
+        return op_patch_refuse(st, &e);
     if (check_uid(op, old, root, st) < 0)
         return -1;
     if (admit_type(op, root, st) < 0)
         return -1;
     if (admit_fields(op, root, st) < 0)
-        return st->code == 400 ? refuse_result(root, st) : -1;
+        return st->code == 400 ? op_patch_refuse_result(root, st) : -1;
     (void)json_node_dedupe(root);
     if (admit_envelope(op, root, st) < 0)
         return -1;

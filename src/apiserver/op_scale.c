@@ -49,6 +49,22 @@ static struct json_node *make_scale(struct json_edit *ed, struct op *op, struct 
     return root;
 }
 
+/* None is nought; what is no number is no Scale. */
+static int read_replicas(struct json_node *scale, int64_t *ret, struct status *st)
+{
+    struct json_node *replicas = json_node_get(json_node_get(scale, "spec"), "replicas");
+
+    *ret = 0;
+    if (!replicas || json_node_type(replicas) == JSON_NULL ||
+        (json_node_i64(replicas, ret) && *ret <= INT32_MAX && *ret >= INT32_MIN))
+        return 0;
+    return status_bad_request(st,
+                              "Scale in version \"v1\" cannot be handled as a Scale: json: cannot "
+                              "unmarshal %s into Go struct field ScaleSpec.spec.replicas of type "
+                              "int32",
+                              json_node_type_name(replicas));
+}
+
 static int read_scale(struct op *op, struct json_node *scale, int64_t *ret, struct status *st)
 {
     struct json_node *meta = json_node_get(scale, "metadata");
@@ -58,8 +74,8 @@ static int read_scale(struct op *op, struct json_node *scale, int64_t *ret, stru
         return status_bad_request(
             st, "the name of the object (%.*s) does not match the name on the URL (%s)",
             SPAN_ARG(name), op->name);
-    *ret = 0;
-    (void)json_node_i64(json_node_get(json_node_get(scale, "spec"), "replicas"), ret);
+    if (read_replicas(scale, ret, st) < 0)
+        return -1;
     if (*ret < 0 && !(op->kind->traits & KIND_CUSTOM)) { /* theirs is told by their rules */
         char shown[32];
 
@@ -122,17 +138,17 @@ int op_scale_update(struct op *op, struct json_edit *ed, struct json_node *scale
 int op_scale_patch(struct op *op, enum op_patch type, struct span text, struct json_edit *ed,
                    struct json_node **ret, struct status *st)
 {
-    OWN(json_doc_done) struct json_doc *doc = NULL;
     const struct json *patch;
     struct json_node *scale;
+    int64_t replicas;
     struct err e;
 
-    if (op_scale_get(op, STORE_HEAD, ed, &scale, st) < 0)
+    if (op_scale_get(op, STORE_HEAD, ed, &scale, st) < 0 ||
+        op_patch_parse(text, ed, &patch, st) < 0)
         return -1;
-    if (json_parse(text, NULL, &doc, &e) < 0)
-        return status_bad_request(st, "error decoding patch: %s", e.msg);
-    patch = json_doc_root(json_edit_hold(ed, doc));
     if ((type == OP_PATCH_JSON ? patch_json(&scale, patch, &e) : patch_merge(scale, patch, &e)) < 0)
-        return status_of_err(st, &e);
+        return op_patch_refuse(st, &e);
+    if (read_replicas(scale, &replicas, st) < 0)
+        return op_patch_refuse_result(scale, st);
     return op_scale_update(op, ed, scale, ret, st);
 }

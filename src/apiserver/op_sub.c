@@ -30,7 +30,10 @@ int op_evict(struct op *op, struct json_node *body, struct status *st)
     struct op_delete how = { .grace_s = -1 };
     bool is_gone;
 
-    return check_name(op, body, st) < 0 ? -1 : op_delete(op, &how, &o, &is_gone, st);
+    if (check_name(op, body, st) < 0 ||
+        op_delete_options(op, json_node_get(body, "deleteOptions"), &how, st) < 0)
+        return -1;
+    return op_delete(op, &how, &o, &is_gone, st);
 }
 
 static struct json_node *need(struct json_edit *ed, struct json_node *parent, const char *name)

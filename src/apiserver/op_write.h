@@ -11,6 +11,13 @@ int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freei
  * body is changed. */
 int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct json_node *body,
                struct object **ret, struct status *st);
+/* A patch's text; held by the edit. 400 with the place. */
+int op_patch_parse(struct span patch, struct json_edit *ed, const struct json **ret,
+                   struct status *st);
+/* Why a patch cannot be applied. Returns -1. */
+int op_patch_refuse(struct status *st, const struct err *e);
+/* What came out of a patch is no object: that is the patch's fault, so st's 400 becomes a cause of it. Returns -1. */
+int op_patch_refuse_result(struct json_node *root, struct status *st);
 /* Nothing holds a deleted object any more: it goes. */
 bool op_may_go(const struct object *o);
 

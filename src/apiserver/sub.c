@@ -77,8 +77,8 @@ static void do_token(struct call *c, struct span bytes, struct json_edit *ed)
     struct json_node *body = NULL;
 
     if (op_get(&c->op, STORE_HEAD, &there, &c->status) < 0 ||
-        body_read(c, bytes, kind_body_type("authentication.k8s.io", "v1", "TokenRequest"), ed,
-                  &body) < 0 ||
+        body_read_as(c, bytes, kind_body_type("authentication.k8s.io", "v1", "TokenRequest"), ed,
+                     &body) < 0 ||
         op_token(&c->op, c->s->pki, ed, body, &c->status) < 0)
         call_refuse(c);
     else
@@ -89,7 +89,7 @@ static void do_eviction(struct call *c, struct span bytes, struct json_edit *ed)
 {
     struct json_node *body = NULL;
 
-    if (body_read(c, bytes, kind_body_type("policy", "v1", "Eviction"), ed, &body) < 0)
+    if (body_read_as(c, bytes, kind_body_type("policy", "v1", "Eviction"), ed, &body) < 0)
         call_refuse(c);
     else if (op_evict(&c->op, body, &c->status) < 0)
         call_answer_status(c);
@@ -101,7 +101,7 @@ static void do_binding(struct call *c, struct span bytes, struct json_edit *ed)
 {
     struct json_node *body = NULL;
 
-    if (body_read(c, bytes, kind_body_type("", "v1", "Binding"), ed, &body) < 0)
+    if (body_read_as(c, bytes, kind_body_type("", "v1", "Binding"), ed, &body) < 0)
         call_refuse(c);
     else if (op_bind(&c->op, ed, body, &c->status) < 0)
         call_answer_status(c);
@@ -114,7 +114,7 @@ static void do_finalize(struct call *c, struct span bytes, struct json_edit *ed)
     struct json_node *body = NULL;
     struct object *o = NULL;
 
-    if (body_read(c, bytes, c->op.version->type, ed, &body) < 0)
+    if (body_read_as(c, bytes, c->op.version->type, ed, &body) < 0)
         call_refuse(c);
     else if (op_finalize(&c->op, ed, body, &o, &c->status) < 0)
         call_answer_status(c);
@@ -139,11 +139,7 @@ static void on_body(void *ctx, struct span bytes, const struct err *e)
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
     OWN(object_done) struct object *there = NULL;
 
-    if (e) {
-        if (e->code == ERR_LIMIT)
-            (void)status_too_large(&c->status, CALL_BODY_MAX_BYTES);
-        else
-            (void)status_of_err(&c->status, e);
+    if (e && body_is_bad(c, e)) {
         call_refuse(c);
         return;
     }

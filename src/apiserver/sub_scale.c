@@ -46,7 +46,7 @@ static int change_scale(struct call *c, struct span bytes, struct json_edit *ed,
         return op_scale_patch(&c->op, is_json ? OP_PATCH_JSON : OP_PATCH_MERGE, bytes, ed, ret,
                               &c->status);
     if (op_get(&c->op, STORE_HEAD, &there, &c->status) < 0 ||
-        body_read(c, bytes, kind_body_type("autoscaling", "v1", "Scale"), ed, &scale) < 0)
+        body_read_as(c, bytes, kind_body_type("autoscaling", "v1", "Scale"), ed, &scale) < 0)
         return -1;
     return op_scale_update(&c->op, ed, scale, ret, &c->status);
 }

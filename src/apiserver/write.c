@@ -1,17 +1,9 @@
 /* create, update, patch: the body is read, judged and written to the head in one turn; the answer waits for the commit. */
+#include "apiserver/admit.h"
 #include "apiserver/body.h"
 #include "apiserver/review.h"
 
 #include <string.h>
-
-static bool is_too_large(struct call *c, const struct err *e)
-{
-    if (e->code == ERR_LIMIT)
-        (void)status_too_large(&c->status, CALL_BODY_MAX_BYTES);
-    else
-        (void)status_of_err(&c->status, e);
-    return true;
-}
 
 /* A refusal saw the head: it waits for the same commit as a success would. */
 static void answer(struct call *c, int rc, int code, struct object **o)
@@ -22,12 +14,14 @@ static void answer(struct call *c, int rc, int code, struct object **o)
         call_answer_object(c, code, *o);
 }
 
+/* Nothing is kept of it, but it is what it says. */
 static void answer_review(struct call *c, struct json_edit *ed, struct json_node *body)
 {
     OWN(buf_done) struct buf out = BUF_INIT(CALL_ANSWER_MAX_BYTES);
     struct err e;
 
-    if (review(c->s, &c->op, ed, body, &c->status) < 0) {
+    if (admit_type(&c->op, body, &c->status) < 0 || body_check(c, c->op.version->type, body) < 0 ||
+        review(c->s, &c->op, ed, body, &c->status) < 0) {
         call_refuse(c);
     } else if (json_node_write(body, &out, &e) < 0) {
         (void)status_of_err(&c->status, &e);
@@ -44,7 +38,7 @@ static void on_create_body(void *ctx, struct span bytes, const struct err *e)
     struct json_node *body = NULL;
     struct object *o = NULL;
 
-    if ((e && is_too_large(c, e)) || body_read(c, bytes, c->op.version->type, ed, &body) < 0)
+    if ((e && body_is_bad(c, e)) || body_read(c, bytes, c->op.version->type, ed, &body) < 0)
         call_refuse(c);
     else if (c->op.kind->traits & KIND_REVIEW)
         answer_review(c, ed, body);
@@ -64,7 +58,7 @@ static void on_update_body(void *ctx, struct span bytes, const struct err *e)
     struct json_node *body = NULL;
     struct object *o = NULL;
 
-    if ((e && is_too_large(c, e)) || body_read(c, bytes, c->op.version->type, ed, &body) < 0)
+    if ((e && body_is_bad(c, e)) || body_read(c, bytes, c->op.version->type, ed, &body) < 0)
         call_refuse(c);
     else
         answer(c, op_update(&c->op, ed, body, &o, &c->status), 200, &o);
@@ -108,7 +102,7 @@ static void on_patch_body(void *ctx, struct span bytes, const struct err *e)
     bool is_created = false;
     int rc;
 
-    if ((e && is_too_large(c, e)) || patch_type(c, &type) < 0) {
+    if ((e && body_is_bad(c, e)) || patch_type(c, &type) < 0) {
         call_refuse(c);
         return;
     }

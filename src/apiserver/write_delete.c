@@ -7,26 +7,6 @@
 
 #include <string.h>
 
-/* No kind of ours, but refusals name it. */
-static const struct kind delete_options = { .group = "meta.k8s.io", .name = "DeleteOptions" };
-
-/* What a delete may say, in its body (DeleteOptions) or its query. Texts live in the edit. */
-static int read_propagation(struct call *c, struct span text, struct op_delete *how)
-{
-    if (span_is(text, "Orphan"))
-        how->propagation = OP_ORPHAN;
-    else if (span_is(text, "Background"))
-        how->propagation = OP_BACKGROUND;
-    else if (span_is(text, "Foreground"))
-        how->propagation = OP_FOREGROUND;
-    else {
-        causes_add_text(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "propagationPolicy"), text,
-                        "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
-        return status_invalid(&c->status, &delete_options, "");
-    }
-    return 0;
-}
-
 static int check_kind(struct call *c, struct json_node *body)
 {
     struct span kind = json_node_str(json_node_get(body, "kind"));
@@ -40,37 +20,6 @@ static int check_kind(struct call *c, struct json_node *body)
                               SPAN_ARG(kind), SPAN_ARG(api));
 }
 
-static int read_options(struct call *c, struct json_node *body, struct op_delete *how)
-{
-    struct json_node *conditions = json_node_get(body, "preconditions"), *v;
-    bool is_orphan;
-
-    if (json_node_i64(json_node_get(body, "gracePeriodSeconds"), &how->grace_s))
-        how->grace_s = how->grace_s < 0 ? 1 : how->grace_s; /* -1 would be "not said" */
-    v = json_node_get(body, "propagationPolicy");
-    if (json_node_str(v).n && read_propagation(c, json_node_str(v), how) < 0)
-        return -1;
-    if (json_node_bool(json_node_get(body, "orphanDependents"), &is_orphan)) {
-        if (json_node_str(v).n) {
-            causes_add_text(&c->status.causes, CAUSE_INVALID, AT(NULL, "propagationPolicy"),
-                            json_node_str(v),
-                            "orphanDependents and deletionPropagation cannot be both set");
-            return status_invalid(&c->status, &delete_options, "");
-        }
-        how->propagation = is_orphan ? OP_ORPHAN : OP_BACKGROUND;
-    }
-    if (json_node_count(json_node_get(body, "dryRun")) > 0)
-        c->op.is_dry_run = true;
-    how->uid = json_node_cstr(json_node_get(conditions, "uid"));
-    v = json_node_get(conditions, "resourceVersion");
-    if (json_node_str(v).n) {
-        how->has_version = true;
-        if (!str_u64(json_node_str(v), UINT64_MAX, &how->version))
-            how->version = UINT64_MAX;
-    }
-    return 0;
-}
-
 static int read_query(struct call *c, struct op_delete *how)
 {
     const char *text = call_query(c, "gracePeriodSeconds");
@@ -81,7 +30,7 @@ static int read_query(struct call *c, struct op_delete *how)
         how->grace_s = how->grace_s < 0 ? 1 : how->grace_s; /* -1 would be "not said" */
     }
     text = call_query(c, "propagationPolicy");
-    return text && *text ? read_propagation(c, span_cstr(text), how) : 0;
+    return text && *text ? op_delete_propagation(span_cstr(text), how, &c->status) : 0;
 }
 
 static int read_all(struct call *c, struct span bytes, struct json_edit *ed, struct op_delete *how)
@@ -93,9 +42,11 @@ static int read_all(struct call *c, struct span bytes, struct json_edit *ed, str
         return -1;
     if (!bytes.n)
         return 0;
-    if (body_read(c, bytes, kind_body_type("", "v1", "DeleteOptions"), ed, &body) < 0)
+    if (body_read(c, bytes, kind_body_type("", "v1", "DeleteOptions"), ed, &body) < 0 ||
+        check_kind(c, body) < 0 ||
+        body_check(c, kind_body_type("", "v1", "DeleteOptions"), body) < 0)
         return -1;
-    return check_kind(c, body) < 0 ? -1 : read_options(c, body, how);
+    return op_delete_options(&c->op, body, how, &c->status);
 }
 
 /* These answer a delete with the object itself. */
@@ -119,10 +70,7 @@ static void on_delete_body(void *ctx, struct span bytes, const struct err *e)
     struct object *o = NULL;
     bool is_gone = false;
 
-    if (e) {
-        (void)status_of_err(&c->status, e);
-        call_refuse(c);
-    } else if (read_all(c, bytes, ed, &how) < 0) {
+    if ((e && body_is_bad(c, e)) || read_all(c, bytes, ed, &how) < 0) {
         call_refuse(c);
     } else if (op_delete(&c->op, &how, &o, &is_gone, &c->status) < 0) {
         call_answer_status(c);
@@ -216,9 +164,7 @@ static void on_collection_body(void *ctx, struct span bytes, const struct err *e
     struct call *c = ctx;
     struct batch *b = c->stream;
 
-    if (e)
-        (void)status_of_err(&c->status, e);
-    if (e || read_all(c, bytes, b->ed, &b->how) < 0 ||
+    if ((e && body_is_bad(c, e)) || read_all(c, bytes, b->ed, &b->how) < 0 ||
         render_list_begin(c, b->pages.version, NULL, 0, &b->out) < 0)
         call_refuse(c);
     else

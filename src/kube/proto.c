@@ -117,7 +117,7 @@ int proto_envelope_read(struct span body, struct proto_envelope *ret, struct err
         if (p.wire != WIRE_BYTES)
             continue;
         if (p.number == 1 && read_type_meta(p.bytes, &env, e) < 0)
-            return -1;
+            return err_wrap(e, "envelope, apiVersion and kind");
         if (p.number == 2)
             env.raw = p.bytes;
         if (p.number == 3)
@@ -126,7 +126,7 @@ int proto_envelope_read(struct span body, struct proto_envelope *ret, struct err
             type = p.bytes;
     }
     if (got < 0)
-        return -1;
+        return err_wrap(e, "envelope");
     if (encoding.n || (type.n && !span_is(type, "application/vnd.kubernetes.protobuf")))
         return err_set(e, ERR_INVALID, "proto: content in another encoding than protobuf");
     *ret = env;
@@ -135,6 +135,7 @@ int proto_envelope_read(struct span body, struct proto_envelope *ret, struct err
 
 struct reader {
     struct json_edit *ed;
+    struct span whole; /* for places */
     struct err *e;
 };
 
@@ -412,6 +413,7 @@ static const struct schema_inline *inline_of(const struct schema_type *t, uint64
 static int read_message(struct reader *r, const struct schema_type *t, struct span message,
                         unsigned depth, struct json_node *into)
 {
+    const uint8_t *at = message.p;
     struct part p;
     int got;
 
@@ -427,14 +429,17 @@ static int read_message(struct reader *r, const struct schema_type *t, struct sp
             return -1;
         if (json_edit_is_full(r->ed))
             return err_set(r->e, ERR_LIMIT, "proto: the object is too large");
+        at = message.p;
     }
-    return got;
+    return got < 0
+               ? err_wrap(r->e, "%s, byte %zu of the object", t->name, (size_t)(at - r->whole.p))
+               : 0;
 }
 
 int proto_object_read(const struct schema_type *t, const struct proto_envelope *env,
                       struct json_edit *ed, struct json_node **ret, struct err *e)
 {
-    struct reader r = { ed, e };
+    struct reader r = { ed, env->raw, e };
     struct json_node *root = json_edit_object(ed);
 
     if (t->is_custom)

@@ -129,3 +129,15 @@ def test_owners(t):
     t.get("an owner of the same name with another uid is another", SANDBOXES + "/again", only=lambda o: o["kind"])
     t.ask("POST", CM, config_map("old-version", ownerReferences=[{**owner(again), "apiVersion": "agents.x-k8s.io/v1"}]))
     t.note("a version that is not served keeps the object", t.ask("GET", CM + "/old-version").status)
+
+
+def test_options(t):
+    """Options that are no options: nothing is deleted by what was not understood."""
+    t.ask("POST", CM, config_map("a"))
+    for step, body in (("a list", []), ("a text for preconditions", {"preconditions": "none"}), ("a number for a uid", {"preconditions": {"uid": 5}}),
+                       ("a text for a grace", {"gracePeriodSeconds": "5"}), ("a number for a policy", {"propagationPolicy": 5}), ("a text for a dry run", {"dryRun": "All"}),
+                       ("a dry run of what nobody knows", {"dryRun": ["Some"]}), ("a text for a truth", {"orphanDependents": "yes"})):
+        t.delete(step, CM + "/a", body)
+        t.delete(f"{step}, for all of them", CM, body)
+    t.get("it is still there", CM + "/a", only=lambda o: o["kind"])
+    t.delete("unknown members are let pass", CM + "/a", {"colour": "red", "dryRun": ["All"]})
