@@ -112,6 +112,50 @@ static uint64_t heap(void)
     return m.uordblks + m.hblkhd;
 }
 
+/* What the list brings, a page at a time, each Pod parsed for itself. Bytes of heap for each. */
+static double fill(struct source *source, struct object *like, unsigned objects, struct buf *text)
+{
+    uint64_t before = heap();
+
+    for (unsigned i = 0; i < objects; i += INFORMER_PAGE) {
+        struct object *page[INFORMER_PAGE];
+        unsigned n = MIN(objects - i, (unsigned)INFORMER_PAGE);
+
+        for (unsigned j = 0; j < n; j++)
+            page[j] = make(like, i + j, i + j + 1, text);
+        source->done(source->call_ctx,
+                     &(struct kube_answer){ .items = page,
+                                            .item_count = n,
+                                            .version = objects + 1,
+                                            .next = i + n < objects ? "more" : NULL });
+        for (unsigned j = 0; j < n; j++)
+            object_unref(page[j]);
+        ev_loop_turn(source->base.loop);
+        ev_loop_turn(source->base.loop);
+    }
+    return (double)(heap() - before) / objects;
+}
+
+/* What the watch brings. Events a second. */
+static double feed(struct source *source, struct informer *inf, const char *namespace,
+                   unsigned events)
+{
+    uint64_t version = informer_count(inf) + 1;
+    int64_t began = now_ns();
+
+    for (unsigned i = 0; i < events; i++) {
+        struct object *now = object_with_version(informer_get(inf, namespace, "pod-7"), ++version);
+
+        source->events.on_event(source->watch_ctx, KUBE_MODIFIED, now, version);
+        object_unref(now);
+        if (i % 64 == 63) /* as many as one read of the socket brings */
+            ev_loop_turn(source->base.loop);
+    }
+    for (int i = 0; i < 4; i++)
+        ev_loop_turn(source->base.loop);
+    return events / ((double)(now_ns() - began) / 1e9);
+}
+
 int main(int argc, char **argv)
 {
     static const struct informer_index by[] = { { informer_keys_path, "spec.nodeName", true },
@@ -119,26 +163,21 @@ int main(int argc, char **argv)
     OWN(buf_done) struct buf text = BUF_INIT(1 << 20);
     OWN(json_doc_done) struct json_doc *doc = NULL;
     struct source source = { .base = { .ops = &ops } };
+    struct queue_spec spec = { .name = "bench", .workers = 10, .work = work };
     struct counts counts = { 0 };
     struct informer *inf = NULL;
     struct object *like = NULL;
-    unsigned objects, events;
-    uint64_t before, version = 1;
-    int64_t began;
-    double seconds;
+    double bytes, rate;
     struct err e;
 
     must(argc == 4 || argc == 5, "usage: informer OBJECTS EVENTS POD.json [trim]");
-    objects = (unsigned)number(argv[1], "objects");
-    events = (unsigned)number(argv[2], "events");
     must(fd_read_file(argv[3], &text, &e) == 0 &&
              json_parse(buf_span(&text), NULL, &doc, &e) == 0 &&
              object_parse(kind_find("", "v1", "pods"), json_doc_root(doc), &like, &e) == 0 &&
              ev_loop_new(&source.base.loop, &e) == 0,
          argv[3]);
-    counts.queue = queue_new(
-        source.base.loop,
-        &(struct queue_spec){ .name = "bench", .workers = 10, .work = work, .ctx = &counts });
+    spec.ctx = &counts;
+    counts.queue = queue_new(source.base.loop, &spec);
     must(informer_new(&source.base,
                       &(struct informer_spec){ .kind = object_kind(like),
                                                .trim = argc == 5 ? informer_trim_managed : NULL,
@@ -148,44 +187,11 @@ int main(int argc, char **argv)
          "an informer");
     informer_listen(inf, &(struct informer_listener){ .on_update = on_update }, &counts);
     informer_start(inf);
-    before = heap();
-    for (unsigned i = 0; i < objects; i += INFORMER_PAGE) {
-        struct object *page[INFORMER_PAGE];
-        unsigned n = MIN(objects - i, (unsigned)INFORMER_PAGE);
-
-        for (unsigned j = 0; j < n; j++)
-            page[j] = make(like, i + j, version++, &text);
-        source.done(source.call_ctx,
-                    &(struct kube_answer){ .items = page,
-                                           .item_count = n,
-                                           .version = version,
-                                           .next = i + n < objects ? "more" : NULL });
-        for (unsigned j = 0; j < n; j++)
-            object_unref(page[j]);
-        ev_loop_turn(source.base.loop);
-        ev_loop_turn(source.base.loop);
-    }
-    must(informer_count(inf) == objects, "all of them");
-    (void)printf("{\"objects\":%u,\"object_bytes\":%.0f,", objects,
-                 (double)(heap() - before) / objects);
-    (void)printf("\"entry_bytes\":%.0f,",
-                 (double)(heap() - before) / objects -
-                     (double)object_memory(informer_get(inf, object_namespace(like), "pod-0")));
-    began = now_ns();
-    for (unsigned i = 0; i < events; i++) {
-        struct object *old = informer_get(inf, object_namespace(like), "pod-7"), *now;
-
-        now = object_with_version(old, ++version);
-        source.events.on_event(source.watch_ctx, KUBE_MODIFIED, now, version);
-        object_unref(now);
-        if (i % 64 == 63) /* as many as one read of the socket brings */
-            ev_loop_turn(source.base.loop);
-    }
-    for (int i = 0; i < 4; i++)
-        ev_loop_turn(source.base.loop);
-    seconds = (double)(now_ns() - began) / 1e9;
+    bytes = fill(&source, like, (unsigned)number(argv[1], "objects"), &text);
+    rate = feed(&source, inf, object_namespace(like), (unsigned)number(argv[2], "events"));
     must(counts.worked > 0, "work");
-    (void)printf("\"events_per_second\":%.0f}\n", events / seconds);
+    (void)printf("{\"objects\":%zu,\"object_bytes\":%.0f,\"events_per_second\":%.0f}\n",
+                 informer_count(inf), bytes, rate);
     informer_close(inf);
     queue_close(counts.queue, NULL, NULL);
     object_unref(like);
