@@ -33,6 +33,7 @@ struct probe {
     uint64_t next, count, done, failed;
     bool is_quiet;
     uint64_t began_us;
+    bool is_over;
 };
 
 /* One of those in flight. */
@@ -107,6 +108,8 @@ static void on_end(void *ctx, const struct status *why)
 {
     struct probe *p = ctx;
 
+    if (p->is_over)
+        return;
     (void)printf("gone %d %s\n", why->code, buf_cstr(&why->message));
     (void)fflush(stdout);
     if (why->code == 410)
@@ -124,6 +127,8 @@ static void on_listed(void *ctx, const struct kube_answer *a)
                                           .namespace = p->namespace,
                                           .from_version = a->version };
 
+    if (p->is_over)
+        return;
     if (a->refusal) {
         print_outcome("list", a);
         follow(p);
@@ -238,5 +243,11 @@ int main(int argc, char **argv)
         kubeclient_new(p.loop, &config, &p.client, &e) < 0)
         return fail(&e);
     r = run(&p, argc, argv, &e);
+    p.is_over = true;
+    kube_client_free(p.client);
+    for (int i = 0; i < 100; i++)
+        ev_loop_turn(p.loop);
+    ev_children_close(config.children);
+    ev_loop_free(p.loop);
     return r < 0 ? fail(&e) : 0;
 }
