@@ -183,6 +183,17 @@ def fan_out(bench, targets, count):
     rounds(bench, "kube-watch", targets, watch, "events/s")
 
 
-TITLES = {"kube-create": f"Kubernetes API: durable creates, {CLIENTS} clients", "kube-update": f"durable updates, {CLIENTS} clients",
+def local(bench, servers):
+    """A controller in the server's own process: each call begins when the one before is answered, on a disk."""
+    count = 1000 if bench.quick else 5000
+    with tempfile.TemporaryDirectory(dir=disk()) as data:
+        got = bench.helper("kube_local", data, count)
+    for what in ("create", "get", "status", "patch", "delete"):
+        bench.add("local", what, got[what], "per s", f"{got[what + '_durable']:,.0f} per s until all is on disk, {got[what + '_cpu_us']:.0f} us of processor time each")
+    writes = min(got[what + "_durable"] for what in ("create", "status", "patch", "delete"))
+    bench.goal("local", "durable writes per second of the slowest kind: four for each of 1,000 claims", writes, 4000)
+
+
+TITLES = {"local": "the client interface on the store, 1 caller", "kube-create": f"Kubernetes API: durable creates, {CLIENTS} clients", "kube-update": f"durable updates, {CLIENTS} clients",
           "kube-get": f"gets, {CLIENTS} clients", "kube-single": "one durable create, 1 client", "kube-list": f"list of {LISTED:,} objects",
           "kube-mixed": f"a create while {LISTED:,} objects are listed", "kube-watch": f"one writer to {WATCHERS} watches", "kube-memory": "Kubernetes API: memory"}
