@@ -1,5 +1,5 @@
 # The door. Everything real is in meson.build, tests/ and tools/.
-.PHONY: all help demo test check asan fuzz soak-runtime soak-isolate cover lint bench peers man image install clean \
+.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-isolate cover lint bench peers man image install clean \
         setup-build setup-test setup-bench setup-lint
 .DELETE_ON_ERROR:
 
@@ -37,6 +37,11 @@ fuzz: setup-test build/fuzz/build.ninja             ## each fuzz target, or FUZZ
 soak-runtime: setup-test setup-bench all            ## the runtime's full figures: fuzzing 10 minutes each, load, leaks
 	$(MAKE) fuzz FUZZ_SECONDS=600 FUZZ_TARGETS="base_json http_http1 http_h2 http_multipart http_grpc_frame runtime_path runtime_file_find runtime_split runtime_proto"
 	python3 tests/soak/runtime.py
+
+soak-apiserver: setup-test all build/debug/build.ninja  ## the API server's: fuzzing 10 minutes each, 300 kills, 10,000 connections
+	ninja -C build/debug
+	$(MAKE) fuzz FUZZ_SECONDS=600 FUZZ_TARGETS="http_h2 http_spdy http_ws podstream_request kube_proto kube_patch kube_apply kube_select kube_yaml kube_validate kubeclient_kubeconfig kubeclient_cut apiserver_wal"
+	python3 tests/soak/apiserver.py
 
 soak-isolate: setup-test all                        ## the isolation engine's: 200 kills anywhere
 	SILICA_KILLS=200 python3 tests/run.py --tier e2e -k test_killed_anywhere

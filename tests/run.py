@@ -30,7 +30,7 @@ import xml.etree.ElementTree as ElementTree
 TREE = pathlib.Path(__file__).resolve().parents[1]
 TESTS = TREE / "tests"
 TIERS = ["unit", "asan", "e2e", "conformance", "security"]
-SUITE_TIMEOUT_S = 900
+SUITE_TIMEOUT_S = int(os.environ.get("SILICA_SUITE_TIMEOUT_S", "900"))  # soaks take longer
 
 # suite: (virtualenv, what pytest is given below tests/)
 SUITES = {

@@ -2,6 +2,7 @@
 
 #include "apiserver/call.h"
 #include "apiserver/collect.h"
+#include "apiserver/expire.h"
 #include "apiserver/kubeconfig.h"
 #include "apiserver/limits.h"
 #include "apiserver/metrics.h"
@@ -323,6 +324,7 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
     if (write_files(s, e) < 0 || seed(s, e) < 0)
         return -1;
     s->collect = collect_open(s);
+    s->expire = expire_open(s, &(struct expire_config){ config->event_ttl_ms, config->events_max });
     ev_timer_start(s->loop, &s->renewal, RENEWAL_MS, on_renewal, s);
     return 0;
 }
@@ -362,6 +364,7 @@ void apiserver_close(struct apiserver *s)
     conn_close_orphans(s->loop);
     ev_loop_turn(s->loop);
     collect_close(s->collect);
+    expire_close(s->expire);
     slices_done(&s->slices);
     snapshots_done(&s->snapshots);
     metrics_free(s->metrics);

@@ -30,8 +30,9 @@ struct apiserver_config {
     const char *const *sans; /* more names of the server's certificate; NULL-terminated, or NULL */
     const char *token_file;  /* "token,user,uid[,groups]" lines; or NULL */
     uint32_t max_connections;
-    struct pods *pods; /* who runs Pods; outlives the server. NULL: nobody does */
-    const char *vfs;   /* the file system of SQLite, for tests; NULL */
+    uint64_t event_ttl_ms, events_max; /* 0: as limits.h says */
+    struct pods *pods;                 /* who runs Pods; outlives the server. NULL: nobody does */
+    const char *vfs;                   /* the file system of SQLite, for tests; NULL */
 };
 
 struct call;
@@ -61,6 +62,7 @@ struct apiserver {
     struct ev_timer renewal;
     uint64_t started_ms;
     struct collect *collect;
+    struct expire *expire;
     struct api_document *documents;
     struct snapshots snapshots;
     struct slices slices;

@@ -33,11 +33,16 @@
 
 #define LIST_SLICE_BYTES                                                                           \
     (64 * 1024) /* of one turn; encrypting them takes 0.1 ms (slices.h has the time) */
-#define LIST_SLICE_OBJECTS   256          /* the same where few are selected */
-#define COLLECT_SLICE        128          /* objects looked at in one turn */
-#define COLLECT_RESTORE_MS   1500         /* a client that waits for a delete sees that it went */
-#define API_IDLE_TIMEOUT_MS  (10 * 60000) /* clients keep connections for their next call */
-#define DELETE_SLICE_OBJECTS 64           /* each is a write */
+#define LIST_SLICE_OBJECTS   256           /* the same where few are selected */
+#define COLLECT_SLICE        128           /* objects looked at in one turn */
+#define COLLECT_RESTORE_MS   1500          /* a client that waits for a delete sees that it went */
+#define API_IDLE_TIMEOUT_MS  (10 * 60000)  /* clients keep connections for their next call */
+#define DELETE_SLICE_OBJECTS 64            /* each is a write */
+#define EVENT_TTL_MS         (3600 * 1000) /* as the public server keeps them */
+#define EVENTS_MAX           50000         /* a controller in a fit writes thousands in that hour */
+#define LEASE_TTL_MS         (24ull * 3600 * 1000) /* its holder has long been replaced, or given up */
+#define LEASES_MAX           20000
+#define EXPIRE_PAUSE_MS      60000
 #define WATCH_BOOKMARK_MS    60000        /* about once a minute, as clients expect */
 #define WATCH_TIMEOUT_MS     (30 * 60000) /* when the client names none: it comes back by itself */
 

@@ -236,7 +236,7 @@ static int begin(struct store *st, const struct store_config *config, struct err
     if (disk_load(st->disk, load_row, st, e) < 0)
         return -1;
     if (st->version == 0) {
-        st->version = config->first_version;
+        st->version = st->head_version = config->first_version;
         history_begin(st->history, st->version);
     }
     st->committed = shelf_ref(st->head);

@@ -17,7 +17,7 @@
 struct apiserver_options {
     const char *data, *listen, *token_file, *pod_backend, *log_level, *log_format;
     struct opt_list sans;
-    uint64_t ready_fd, max_connections;
+    uint64_t ready_fd, max_connections, event_ttl_ms, max_events;
     bool is_help;
 };
 
@@ -30,6 +30,8 @@ static const struct opt opts[] = {
     { "--tls-san", NULL, OPT_LIST, AT_FIELD(sans), NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" },
     { "--token-auth-file", NULL, OPT_STR, AT_FIELD(token_file), NULL, 0, 0, "FILE", "bearer tokens: lines of token,user,uid[,\"group,group\"]" },
     { "--max-connections", NULL, OPT_U64, AT_FIELD(max_connections), "15000", 1, 1000000, "N", "connections at once; beyond it new ones are closed" },
+    { "--event-ttl", NULL, OPT_MS, AT_FIELD(event_ttl_ms), "1h", 1000, 31536000000, "TIME", "how long an Event is kept after it last happened" },
+    { "--max-events", NULL, OPT_U64, AT_FIELD(max_events), "50000", 100, 10000000, "N", "Events kept at most; the oldest go first" },
     { "--pod-backend", NULL, OPT_STR, AT_FIELD(pod_backend), NULL, 0, 0, "NAME", "what Pods are, for exec, attach, port-forward and logs: local-exec makes this machine all of them, for tests (SILICA_TEST=1); default: nothing runs Pods" },
     { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when it serves" },
     { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error", "Logs" },
@@ -155,7 +157,9 @@ int apiserver_command(int argc, char **argv)
                                         .listen = o.listen,
                                         .sans = sans,
                                         .token_file = o.token_file,
-                                        .max_connections = (uint32_t)o.max_connections };
+                                        .max_connections = (uint32_t)o.max_connections,
+                                        .event_ttl_ms = o.event_ttl_ms,
+                                        .events_max = o.max_events };
     if (serve(&o, &config, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     return 0;
