@@ -42,6 +42,9 @@ int claim_follow(const struct object *claim, const struct object *template,
 
 /* ---- status ---- */
 
+/* The reason that Ready has for it. */
+const char *claim_fault_reason(enum claim_fault fault);
+
 struct claim_facts {
     const struct object *claim;
     const struct object *sandbox; /* its own, or NULL */

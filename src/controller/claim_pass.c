@@ -58,15 +58,22 @@ void claim_pass_fail_of(struct claim_pass *p, const struct kube_answer *answer)
     claim_pass_fail(p, CLAIM_ERROR);
 }
 
-void claim_pass_tell(struct claim_pass *p, const char *reason, const char *action, const char *note)
+static void tell(struct claim_pass *p, bool is_warning, const char *reason, const char *action,
+                 const char *note)
 {
     if (p->r->config->has_no_claim_events)
         return;
     event_emit(p->pass.shared->client, &(struct event){ .about = p->claim,
                                                         .controller = MANAGER,
+                                                        .is_warning = is_warning,
                                                         .reason = reason,
                                                         .action = action,
                                                         .note = note });
+}
+
+void claim_pass_tell(struct claim_pass *p, const char *reason, const char *action, const char *note)
+{
+    tell(p, false, reason, action, note);
 }
 
 struct object *claim_pass_sandbox(struct claim_pass *p, const char *name)
@@ -165,6 +172,18 @@ static bool is_ready(const struct object *claim)
     return condition_is(object_at(claim, "status.conditions"), COND_READY, "True");
 }
 
+/* What stands in its way, once for each time that it does: `kubectl describe` shows it. What passes by itself is not told. */
+static void tell_fault(struct claim_pass *p)
+{
+    const struct json *conditions = object_at(p->claim, "status.conditions");
+    const char *reason = claim_fault_reason(p->fault);
+
+    if (p->fault == CLAIM_FINE || p->fault == CLAIM_PENDING || p->fault == CLAIM_CONFLICT ||
+        strcmp(condition_reason(conditions, COND_READY), reason) == 0)
+        return;
+    tell(p, true, reason, "Reconciling", p->why.msg);
+}
+
 static void do_status(struct claim_pass *p)
 {
     struct claim_facts facts = { .claim = p->claim,
@@ -173,6 +192,7 @@ static void do_status(struct claim_pass *p)
                                  .text = p->why.msg,
                                  .now = p->pass.now_text };
 
+    tell_fault(p);
     write_status(p, claim_status(&facts, p->pass.ed));
 }
 
@@ -252,15 +272,6 @@ static void do_end_sandbox(struct claim_pass *p)
         step = step_delete(sandbox);
         claim_pass_call(p, &step);
     }
-}
-
-static void got_end(struct claim_pass *p, const struct kube_answer *answer, enum claim_state next)
-{
-    enum outcome outcome = outcome_of(answer);
-
-    p->state = next;
-    if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED)
-        pass_fault_of(&p->pass, answer);
 }
 
 /* ---- the pass ---- */
@@ -392,10 +403,12 @@ void claim_pass_answered(void *ctx, const struct kube_answer *answer)
         break;
     case AT_STAMP:
     case AT_END_CLAIM:
-        got_end(p, answer, AT_OVER);
+        pass_deleted(&p->pass, answer);
+        p->state = AT_OVER;
         break;
     case AT_END_SANDBOX:
-        got_end(p, answer, AT_END_STATUS);
+        pass_deleted(&p->pass, answer);
+        p->state = AT_END_STATUS;
         break;
     case AT_FIND:
     case AT_OVER:

@@ -60,7 +60,7 @@ enum claim_end claim_end_of(const struct object *claim)
 
 /* ---- Ready ---- */
 
-static const char *reason_of(enum claim_fault fault)
+const char *claim_fault_reason(enum claim_fault fault)
 {
     switch (fault) {
     case CLAIM_METADATA:
@@ -100,8 +100,9 @@ static void say_fault(struct json_node *list, const struct claim_facts *f)
         (void)buf_add_capped(&text, SPAN("Error seen: "));
     (void)buf_add_capped(&text, span_cstr(f->text));
     say(list, f,
-        (struct condition){
-            .status = "False", .reason = reason_of(f->fault), .message = buf_cstr(&text) });
+        (struct condition){ .status = "False",
+                            .reason = claim_fault_reason(f->fault),
+                            .message = buf_cstr(&text) });
 }
 
 static void say_ready(struct json_node *list, const struct claim_facts *f)

@@ -5,6 +5,7 @@
 #include "controller/names.h"
 #include "kube/time.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -34,9 +35,19 @@ static void put_note(struct json_node *body, const char *note)
     json_node_set(body, "note", json_edit_str(json_node_edit(body), span_of(note, n)));
 }
 
+/* As client-go says it: which controller, on which host. */
+static const char *instance(const char *controller)
+{
+    static char text[128]; /* the API takes no more */
+    char host[HOST_NAME_MAX + 1] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(text, sizeof text, "%s-%s", controller, host);
+    return text;
+}
+
 struct step event_step(const struct event *event, struct timespec now, struct json_edit *ed)
 {
-    const char *host = "silica";
     const struct object *o = event->about;
     char name[320], time[TIME_TEXT_BYTES];
     struct step step;
@@ -50,7 +61,7 @@ struct step event_step(const struct event *event, struct timespec now, struct js
               (const char *)json_edit_text(ed, span_cstr(name)).p);
     tree_text(step.body, "eventTime", kube_microtime_text(time, now));
     tree_text(step.body, "reportingController", event->controller);
-    tree_text(step.body, "reportingInstance", host);
+    tree_text(step.body, "reportingInstance", instance(event->controller));
     tree_text(step.body, "type", event->is_warning ? "Warning" : "Normal");
     tree_text(step.body, "reason", event->reason);
     tree_text(step.body, "action", event->action);

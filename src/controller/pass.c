@@ -127,7 +127,21 @@ void pass_fault_of(struct pass *p, const struct kube_answer *answer)
     pass_fault(p, buf_cstr(&text));
 }
 
+void pass_forgive(struct pass *p)
+{
+    buf_clear(&p->faults);
+    p->fault_count = 0;
+}
+
+void pass_deleted(struct pass *p, const struct kube_answer *answer)
+{
+    enum outcome outcome = outcome_of(answer);
+
+    if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED)
+        pass_fault_of(p, answer);
+}
+
 bool pass_has_faults(const struct pass *p)
 {
-    return p->faults.n > 0;
+    return p->fault_count > 0;
 }

@@ -60,6 +60,10 @@ void pass_set(struct object **to, struct object *o);
 void pass_fault(struct pass *p, const char *text);
 /* "cannot create Pod n/s: <what the server said>" */
 void pass_fault_of(struct pass *p, const struct kube_answer *answer);
+/* What went wrong so far does not matter any more. */
+void pass_forgive(struct pass *p);
+/* The answer to a delete: what is gone already, or is another by now, is gone; anything else is a fault. */
+void pass_deleted(struct pass *p, const struct kube_answer *answer);
 bool pass_has_faults(const struct pass *p);
 
 #endif

@@ -27,8 +27,8 @@ struct memory {
     char *namespace, *name;
     struct expect expect;
     struct gate gate;
-    bool is_stuck;         /* people were told that it does not get on */
-    uint64_t status_at_ms; /* when its status was written last; 0: never */
+    bool is_stuck, has_no_template; /* people were told that it does not get on */
+    uint64_t status_at_ms;          /* when its status was written last; 0: never */
 };
 
 struct pools {
@@ -233,11 +233,21 @@ static void do_creates(struct pool_pass *p)
 
 /* ---- status, and what people are told ---- */
 
-static void tell(struct pool_pass *p)
+static void tell(struct pool_pass *p, bool is_warning, const char *reason, const char *note)
 {
-    char note[256];
+    event_emit(p->pass.shared->client, &(struct event){ .about = p->pool,
+                                                        .controller = MANAGER,
+                                                        .is_warning = is_warning,
+                                                        .reason = reason,
+                                                        .action = "Reconciling",
+                                                        .note = note });
+}
+
+static void tell_stuck(struct pool_pass *p)
+{
     bool is_stuck = p->plan.stuck > 0;
     uint64_t grace_s = p->config.grace_ms / 1000;
+    char note[256];
 
     if (is_stuck == p->memory->is_stuck)
         return;
@@ -247,14 +257,23 @@ static void tell(struct pool_pass *p)
                    "period; they are kept until they can be scheduled",
                    p->plan.stuck, pool_wish(p->pool), (unsigned long long)grace_s / 60,
                    (unsigned long long)grace_s % 60);
-    event_emit(
-        p->pass.shared->client,
-        &(struct event){ .about = p->pool,
-                         .controller = MANAGER,
-                         .is_warning = is_stuck,
-                         .reason = is_stuck ? "WarmPoolNotProgressing" : "WarmPoolProgressing",
-                         .action = "Reconciling",
-                         .note = is_stuck ? note : "Warm pool is progressing again" });
+    if (is_stuck)
+        tell(p, true, "WarmPoolNotProgressing", note);
+    else
+        tell(p, false, "WarmPoolProgressing", "Warm pool is progressing again");
+}
+
+static void tell_template(struct pool_pass *p)
+{
+    const char *name = object_text(p->pool, "spec.sandboxTemplateRef.name");
+    char note[320];
+
+    if (p->memory->has_no_template == !p->template)
+        return;
+    p->memory->has_no_template = !p->template;
+    (void)snprintf(note, sizeof note, "SandboxTemplate \"%s\" not found", name ? name : "");
+    if (!p->template)
+        tell(p, true, "TemplateNotFound", note);
 }
 
 /* A busy pool changes with every claim: its numbers are written once for many of them. */
@@ -263,7 +282,8 @@ static void do_status(struct pool_pass *p)
     struct step step = pool_status_step(p->pool, p->plan.status, p->pass.ed);
     uint64_t now_ms = time_mono_ms(), next_ms = p->memory->status_at_ms + POOL_STATUS_MS;
 
-    tell(p);
+    tell_stuck(p);
+    tell_template(p);
     p->state = AT_OVER;
     if (step.verb == STEP_NONE)
         return;

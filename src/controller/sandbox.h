@@ -24,12 +24,7 @@ struct sandboxes {
 /* Both borrowed. */
 struct reconciler *sandboxes_new(struct shared *shared, const struct controller_config *config);
 
-/* sandbox_pass.c: one look at one Sandbox, call by call; it ends the work on the item.
- *
- *     VOLUMES -> POD (-> LOOKUP -> POD) -> NOTE -> SERVICE -> STATUS
- *     an expired one: MARK, and in the next pass END_POD -> END_SERVICE -> END_STATUS or END_SANDBOX
- *
- * An error in one part does not skip the others; it is told in the status, and the pass is tried again. */
+/* sandbox_pass.c: one look at one Sandbox; it ends the work on the item. */
 void sandbox_pass_start(struct sandboxes *r, struct queue_item *item);
 
 #endif

@@ -1,4 +1,4 @@
-#include "controller/sandbox.h"
+#include "controller/sandbox_pass.h"
 
 #include "base/log.h"
 #include "base/time.h"
@@ -8,51 +8,16 @@
 #include "controller/keys.h"
 #include "controller/limits.h"
 #include "controller/names.h"
-#include "controller/pass.h"
 #include "controller/pod.h"
 #include "controller/sandbox_status.h"
-#include "controller/service.h"
 #include "controller/volume.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum state {
-    AT_VOLUMES,
-    AT_POD,
-    AT_LOOKUP, /* the name of the Pod is taken, though no Pod is in the copy */
-    AT_NOTE,
-    AT_SERVICE,
-    AT_STATUS,
-    AT_MARK,
-    AT_END_POD,
-    AT_END_SERVICE,
-    AT_END_STATUS,
-    AT_END_SANDBOX,
-    AT_OVER,
-};
-
-struct sandbox_pass {
-    struct pass pass;
-    struct sandboxes *r;
-    enum state state;
-    struct object *sandbox; /* ours */
-    size_t volume;          /* the template that comes next */
-    struct object *found;   /* by the lookup; ours, or NULL */
-    bool has_looked_up;
-    struct object *pod; /* the sandbox's after its step; ours, or NULL */
-    bool has_pod_failed, is_invalid;
-    char conflict[480];
-    const char *note; /* what the annotation becomes; NULL: it stays */
-    const char *note_if_failed;
-    struct service_verdict service;
-    bool is_service_known;
-    uint64_t again_ms; /* something waits until then; 0: nothing */
-};
-
 static void on_answer(void *ctx, const struct kube_answer *answer);
 
-static void call(struct sandbox_pass *p, const struct step *step)
+void sandbox_pass_call(struct sandbox_pass *p, const struct step *step)
 {
     pass_call(&p->pass, step, on_answer, p);
 }
@@ -84,7 +49,7 @@ static void do_volumes(struct sandbox_pass *p)
         pass_fault(&p->pass, e.msg);
         p->state = AT_POD;
     } else if (step.verb != STEP_NONE) {
-        call(p, &step);
+        sandbox_pass_call(p, &step);
     }
 }
 
@@ -108,7 +73,7 @@ static void got_volume(struct sandbox_pass *p, const struct kube_answer *answer)
 /* ---- the Pod ---- */
 
 /* Its own Pods, borrowed. Those of others are no concern of the decision. */
-static size_t find_own(const struct sandbox_pass *p, struct object **ret, size_t most)
+size_t sandbox_pass_own(const struct sandbox_pass *p, struct object **ret, size_t most)
 {
     OWN(informer_walk_done) struct informer_walk walk;
     char hash[NAME_HASH_BYTES];
@@ -149,7 +114,7 @@ static void do_pod(struct sandbox_pass *p)
     struct pod_view view = { .sandbox = p->sandbox, .tracked = own };
     struct pod_verdict verdict;
 
-    view.tracked_count = find_own(p, own, LEN(own));
+    view.tracked_count = sandbox_pass_own(p, own, LEN(own));
     view.named = p->has_looked_up
                      ? p->found
                      : shared_get(p->pass.shared, SHARED_PODS, object_namespace(p->sandbox),
@@ -167,7 +132,7 @@ static void do_pod(struct sandbox_pass *p)
         p->has_pod_failed = true;
     } else if (verdict.step.verb != STEP_NONE && !may_wait(p, &verdict)) {
         p->state = AT_POD;
-        call(p, &verdict.step);
+        sandbox_pass_call(p, &verdict.step);
     }
 }
 
@@ -244,7 +209,7 @@ static void do_note(struct sandbox_pass *p)
         tree_text(notes, NOTE_POD_NAME, p->note);
     else
         json_node_set(notes, NOTE_POD_NAME, json_edit_null(p->pass.ed));
-    call(p, &step);
+    sandbox_pass_call(p, &step);
 }
 
 static void got_note(struct sandbox_pass *p, const struct kube_answer *answer)
@@ -269,7 +234,7 @@ static void got_note(struct sandbox_pass *p, const struct kube_answer *answer)
 
 /* ---- the Service ---- */
 
-static struct object *service_of(const struct sandbox_pass *p)
+struct object *sandbox_pass_service(const struct sandbox_pass *p)
 {
     return shared_get(p->pass.shared, SHARED_SERVICES, object_namespace(p->sandbox),
                       object_name(p->sandbox));
@@ -279,14 +244,14 @@ static void do_service(struct sandbox_pass *p)
 {
     struct err e;
 
-    if (service_decide(p->sandbox, service_of(p), p->pass.ed, &p->service, &e) < 0) {
+    if (service_decide(p->sandbox, sandbox_pass_service(p), p->pass.ed, &p->service, &e) < 0) {
         pass_fault(&p->pass, e.msg);
         p->state = AT_STATUS;
     } else if (p->service.step.verb == STEP_NONE) {
         p->is_service_known = true;
         p->state = AT_STATUS;
     } else {
-        call(p, &p->service.step);
+        sandbox_pass_call(p, &p->service.step);
     }
 }
 
@@ -310,29 +275,37 @@ static void got_service(struct sandbox_pass *p, const struct kube_answer *answer
 
 /* ---- the status ---- */
 
-static void tell_conflict(struct sandbox_pass *p)
+/* What stands in its way, once for each time that it does. */
+static void tell_fault(struct sandbox_pass *p)
 {
     const struct json *conditions = object_at(p->sandbox, "status.conditions");
+    bool has_conflict = p->conflict[0] != '\0';
+    const char *reason = has_conflict    ? REASON_MANY_PODS
+                         : p->is_invalid ? REASON_INVALID
+                                         : REASON_ERROR;
 
-    if (!p->conflict[0] || strcmp(condition_reason(conditions, COND_READY), REASON_MANY_PODS) == 0)
+    if (!has_conflict && !pass_has_faults(&p->pass))
         return;
-    event_emit(p->pass.shared->client, &(struct event){ .about = p->sandbox,
-                                                        .controller = SANDBOX_MANAGER,
-                                                        .is_warning = true,
-                                                        .reason = REASON_MANY_PODS,
-                                                        .action = "Reconciling",
-                                                        .note = p->conflict });
+    if (strcmp(condition_reason(conditions, COND_READY), reason) == 0)
+        return;
+    event_emit(p->pass.shared->client,
+               &(struct event){ .about = p->sandbox,
+                                .controller = SANDBOX_MANAGER,
+                                .is_warning = true,
+                                .reason = reason,
+                                .action = "Reconciling",
+                                .note = has_conflict ? p->conflict : buf_cstr(&p->pass.faults) });
 }
 
 /* Writes it, or goes on to the end when there is nothing to be written. */
-static void write_status(struct sandbox_pass *p, struct json_node *status)
+void sandbox_pass_write(struct sandbox_pass *p, struct json_node *status)
 {
     struct step step = sandbox_status_step(p->sandbox, status, p->pass.ed);
 
     if (step.verb == STEP_NONE)
         p->state = AT_OVER;
     else
-        call(p, &step);
+        sandbox_pass_call(p, &step);
 }
 
 /* It has not said anything yet, and could only say that its Pod is not ready. Where Pods start in milliseconds the next thing to
@@ -372,11 +345,11 @@ static void do_status(struct sandbox_pass *p)
         .now = p->pass.now_text,
     };
 
-    tell_conflict(p);
+    tell_fault(p);
     if (is_beginning(p, &facts))
         p->state = AT_OVER;
     else
-        write_status(p, sandbox_status(&facts, p->pass.ed));
+        sandbox_pass_write(p, sandbox_status(&facts, p->pass.ed));
 }
 
 static void got_status(struct sandbox_pass *p, const struct kube_answer *answer)
@@ -388,64 +361,6 @@ static void got_status(struct sandbox_pass *p, const struct kube_answer *answer)
         pass_set(&p->sandbox, answer->object);
     else if (outcome != OUTCOME_GONE)
         pass_fault_of(&p->pass, answer);
-}
-
-/* ---- the end of an expired one ---- */
-
-static void do_end_pod(struct sandbox_pass *p)
-{
-    struct object *own[1], *pod = shared_get(p->pass.shared, SHARED_PODS,
-                                             object_namespace(p->sandbox), pod_name_of(p->sandbox));
-    struct step step;
-
-    if (!pod || ownership_of(pod, p->sandbox) != OWNED)
-        pod = find_own(p, own, 1) ? own[0] : NULL;
-    p->state = AT_END_SERVICE;
-    if (!pod || object_is_deleting(pod))
-        return;
-    p->state = AT_END_POD;
-    step = step_delete(pod);
-    call(p, &step);
-}
-
-static void do_end_service(struct sandbox_pass *p)
-{
-    struct object *service = service_of(p);
-    struct step step;
-
-    p->state = expiry_deletes(p->sandbox) ? AT_END_SANDBOX : AT_END_STATUS;
-    if (!service || object_is_deleting(service) || ownership_of(service, p->sandbox) != OWNED)
-        return;
-    p->state = AT_END_SERVICE;
-    step = step_delete(service);
-    call(p, &step);
-}
-
-/* A delete: what is gone already, or is another by now, is gone. */
-static void got_end(struct sandbox_pass *p, const struct kube_answer *answer, enum state next)
-{
-    enum outcome outcome = outcome_of(answer);
-
-    p->state = next;
-    if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED)
-        pass_fault_of(&p->pass, answer);
-}
-
-/* What could not be deleted here goes with the Sandbox, as everything that it owns. */
-static void do_end_sandbox(struct sandbox_pass *p)
-{
-    struct step step = step_delete(p->sandbox);
-
-    buf_clear(&p->pass.faults);
-    call(p, &step);
-}
-
-static void do_end_status(struct sandbox_pass *p)
-{
-    if (pass_has_faults(&p->pass))
-        p->state = AT_OVER;
-    else
-        write_status(p, sandbox_status_ended(p->sandbox, p->pass.now_text, p->pass.ed));
 }
 
 /* ---- the pass ---- */
@@ -504,19 +419,19 @@ static void advance(struct sandbox_pass *p)
             do_status(p);
             break;
         case AT_MARK:
-            write_status(p, sandbox_status_expired(p->sandbox, p->pass.now_text, p->pass.ed));
+            sandbox_pass_write(p, sandbox_status_expired(p->sandbox, p->pass.now_text, p->pass.ed));
             break;
         case AT_END_POD:
-            do_end_pod(p);
+            end_pod(p);
             break;
         case AT_END_SERVICE:
-            do_end_service(p);
+            end_service(p);
             break;
         case AT_END_STATUS:
-            do_end_status(p);
+            end_status(p);
             break;
         case AT_END_SANDBOX:
-            do_end_sandbox(p);
+            end_sandbox(p);
             break;
         case AT_OVER:
             finish(p);
@@ -551,13 +466,9 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
         got_status(p, answer);
         break;
     case AT_END_POD:
-        got_end(p, answer, AT_END_SERVICE);
-        break;
     case AT_END_SERVICE:
-        got_end(p, answer, expiry_deletes(p->sandbox) ? AT_END_SANDBOX : AT_END_STATUS);
-        break;
     case AT_END_SANDBOX:
-        got_end(p, answer, AT_OVER);
+        end_got(p, answer);
         break;
     case AT_OVER:
         abort(); /* nothing is asked for then */

@@ -78,6 +78,27 @@ static struct object *sandbox_of(struct world *w, const struct object *c)
     return s;
 }
 
+/* So many of a kind, and not one more a little later. */
+static void until_count(struct world *w, const struct kind *kind, size_t n)
+{
+    uint64_t end_ms = time_mono_ms() + WORLD_PATIENCE_MS;
+
+    while (world_count(w, kind, NULL, NULL) != n && time_mono_ms() < end_ms)
+        world_idle(w, 2);
+    world_idle(w, 20);
+    assert_int_equal(world_count(w, kind, NULL, NULL), n);
+}
+
+static void until_events(struct world *w, size_t n)
+{
+    until_count(w, known_kinds()->event, n);
+}
+
+static void until_sandboxes(struct world *w, size_t n)
+{
+    until_count(w, known_kinds()->sandbox, n);
+}
+
 static bool is_out_of_the_pool(struct world *w, const struct object *pod, const void *arg)
 {
     (void)w, (void)arg;
@@ -108,8 +129,8 @@ static void claim_takes_a_waiting_sandbox(void **state)
                       NULL);
     assert_null(object_annotation(pod, "cluster-autoscaler.kubernetes.io/safe-to-evict"));
     (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &two);
-    assert_int_equal(world_count(w, known_kinds()->sandbox, NULL, NULL), 3);
-    assert_int_equal(world_count(w, known_kinds()->event, NULL, NULL), 1);
+    until_sandboxes(w, 3);
+    until_events(w, 1);
     world_delete(w, claim(), "c");
     world_until_gone(w, known_kinds()->sandbox, object_name(s));
 }
@@ -139,8 +160,12 @@ static void claim_waits_for_pool_and_template(void **state)
 
     make_claim(w, "c", "");
     (void)until(w, "c", "False WarmPoolNotFound SandboxWarmPool \"p\" not found");
+    until_events(w, 1);
+    (void)world_patch(w, claim(), "c", NULL, "{'metadata':{'labels':{'x':'y'}}}");
+    until_events(w, 1); /* once */
     make_pool(w, 0);
     (void)until(w, "c", "False TemplateNotFound SandboxTemplate \"t\" not found");
+    until_events(w, 3); /* the pool's too */
     make_template(w, "");
     (void)until(w, "c", READY);
 }
@@ -283,7 +308,7 @@ static void parallel_claims_with_enough(void **state)
     assert_one_each(w, 20);
     assert_int_equal(count_owned(w, "warm"), 20);
     (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &wish);
-    assert_int_equal(world_count(w, known_kinds()->sandbox, NULL, NULL), 45);
+    until_sandboxes(w, 45);
 }
 
 static void parallel_claims_with_too_few(void **state)
@@ -296,7 +321,7 @@ static void parallel_claims_with_too_few(void **state)
     assert_one_each(w, 20);
     assert_true(count_owned(w, "warm") >= 5);
     (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &wish);
-    assert_int_equal(world_count(w, known_kinds()->sandbox, NULL, NULL), 25);
+    until_sandboxes(w, 25);
 }
 
 /* The controllers end in the middle of adoptions, again and again. */
@@ -318,7 +343,7 @@ static void claims_survive_restarts(void **state)
     }
     assert_one_each(w, 20);
     (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &wish);
-    assert_int_equal(world_count(w, known_kinds()->sandbox, NULL, NULL), 30);
+    until_sandboxes(w, 30);
 }
 
 static void set_lifecycle(struct world *w, const char *policy, int seconds)

@@ -211,7 +211,8 @@ static void answers_to_an_adoption_are_lost(void **state)
                     (struct fault){ .times = 1, .what = FAULT_LOST, .sub = "status" });
     make_claim(w);
     (void)until_served(w, NULL);
-    until_full(w, 3);
+    for (int i = 0; i < 2000 && world_count(w, sandbox(), NULL, NULL) != 4; i++)
+        world_idle(w, 5);
     assert_int_equal(world_count(w, sandbox(), NULL, NULL), 4);
 }
 
@@ -299,6 +300,8 @@ static void pools_get_over_faults(void **state)
     f.code = 500;
     faults_add(w->faults, &f);
     (void)world_patch(w, known_kinds()->pool, "p", NULL, "{'spec':{'replicas':2}}");
+    for (int i = 0; i < 2000 && world_count(w, sandbox(), NULL, NULL) != 2; i++)
+        world_idle(w, 5);
     until_full(w, 2);
     assert_int_equal(world_count(w, sandbox(), NULL, NULL), 2);
     assert_int_equal(faults_left(w->faults), 0);

@@ -333,11 +333,15 @@ static void surfaces_multiple_owned_pods(void **state)
 static void an_invalid_pod_is_final_until_it_changes(void **state)
 {
     struct world *w = *state;
+    struct object *event;
 
     (void)world_create(w, sandbox(),
                        "{'metadata':{'name':'s'},'spec':{'podTemplate':{'spec':{'containers':[{"
                        "'name':'Not A Name','image':'i'}]}}}}");
     (void)until(w, "Ready", "False InvalidConfiguration cannot create Pod");
+    world_idle(w, 50);
+    assert_int_equal(world_count(w, known_kinds()->event, NULL, &event), 1);
+    assert_string_equal(object_text(event, "reason"), "InvalidConfiguration");
     (void)world_patch(
         w, sandbox(), "s", NULL,
         "{'spec':{'podTemplate':{'spec':{'containers':[{'name':'c','image':'i'}]}}}}");
