@@ -163,7 +163,8 @@ static int write_metrics(void *ctx, struct buf *out, struct err *e)
 {
     struct role *r = ctx;
 
-    if (write_build(out, e) < 0 || write_leading(r, out, e) < 0)
+    if (write_build(out, e) < 0 || write_leading(r, out, e) < 0 ||
+        kubeclient_metrics_write(r->client, out, e) < 0)
         return -1;
     return r->is_working ? controller_metrics_write(r->controller, out, e) : 0;
 }

@@ -9,6 +9,7 @@
 #include "kubeclient/kubeclient.h"
 #include "kubeclient/limits.h"
 #include "kube/backoff.h"
+#include "kubeclient/counts.h"
 #include "kubeclient/pace.h"
 #include "kubeclient/request.h"
 
@@ -20,6 +21,7 @@ struct kubeclient {
     struct access *access;
     struct http_client *http;
     struct bucket bucket;
+    struct counts counts;
     uint64_t timeout_ms, page_items;
     struct rest_call *calls;
     struct rest_watch *watches;

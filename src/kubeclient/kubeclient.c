@@ -174,3 +174,8 @@ bool rest_is_passing(const struct http_call *call, const struct err *e)
     return e->code == ERR_UNAVAILABLE || e->code == ERR_CLOSED || e->code == ERR_TIMEOUT ||
            e->code == ERR_BUSY;
 }
+
+int kubeclient_metrics_write(const struct kube_client *client, struct buf *out, struct err *e)
+{
+    return counts_write(&CONTAINER(client, const struct kubeclient, base)->counts, out, e);
+}

@@ -36,5 +36,7 @@ struct kubeclient_config {
 /* Reads certificates and keys, calls nobody. */
 int kubeclient_new(struct ev_loop *loop, const struct kubeclient_config *config,
                    struct kube_client **ret, struct err *e);
+/* Appends what was asked of the server so far, in Prometheus' text format. Of a client that kubeclient_new made. */
+int kubeclient_metrics_write(const struct kube_client *client, struct buf *out, struct err *e);
 
 #endif

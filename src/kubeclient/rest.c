@@ -1,6 +1,7 @@
 /* One call: signed, sent, tried again where that does no harm, and its answer made into objects. */
 #include "kubeclient/impl.h"
 
+#include "base/time.h"
 #include "kubeclient/answer.h"
 
 enum rest_state {
@@ -26,6 +27,7 @@ struct rest_call {
     struct ev_timer timer;
     struct access_waiter waiter;
     struct http_call *http;
+    uint64_t sent_us;
     struct backoff backoff;
     unsigned tries, generation, restarts;
     bool is_renewed, is_canceled;
@@ -201,6 +203,8 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
     struct err broken;
 
     (void)trailers;
+    counts_add(&client_of(x)->counts, x->request.method, e ? 0 : x->verdict.status,
+               (double)(time_mono_us() - x->sent_us) / 1e6);
     if (e && answer_is_broken(&x->answer, &broken)) {
         (void)err_wrap(&broken, "cannot read the server's answer");
         x->http = NULL;
@@ -236,6 +240,7 @@ static int say(struct rest_call *x, struct err *e)
                   buf_add(&x->target, buf_span(&x->request.query), e) < 0)
         return -1;
     x->verdict = (struct rest_verdict){ 0 };
+    x->sent_us = time_mono_us();
     x->tries++;
     if (rest_send(c, &x->request, buf_span(&x->target), &how, &x->http, e) < 0)
         return -1;

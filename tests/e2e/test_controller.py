@@ -46,7 +46,7 @@ class Controller:
     def metric(self, name):
         with urllib.request.urlopen(f"http://{self.ready['metrics']}/metrics", timeout=10) as answer:
             assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-            return re.findall(rf"^{name}(?:{{.*}})? (.*)$", answer.read().decode(), re.M)
+            return re.findall(rf"^{re.escape(name)}(?:{{.*}})? (.*)$", answer.read().decode(), re.M)
 
     def end(self):
         self.process.terminate()
@@ -87,6 +87,7 @@ def test_shows_itself_and_gives_the_lease_back(api):
         assert list(first)[:4] == ["level", "ts", "logger", "msg"] and first["logger"] == "controller"
         assert c.metric("leader_election_master_status") == ["1"]
         assert c.metric("workqueue_depth") != []
+        assert c.metric('rest_client_requests_total{code="200",method="GET"}') != []
         assert float(c.metric("process_resident_memory_bytes")[0]) > 1 << 20
         held = api.call("GET", LEASE)["spec"]
         assert held["leaseDurationSeconds"] == 15 and "_" in held["holderIdentity"]
