@@ -23,7 +23,7 @@ uint32_t ids_base_of_name(const char *name)
 
     for (const char *c = name; *c; c++)
         hash = (hash ^ (uint8_t)*c) * 16777619u;
-    return IDS_BASE + hash % IDS_SLOTS * IDS_COUNT;
+    return IDS_BASE + hash % IDS_SLOTS * IDS_STRIDE;
 }
 
 /* The next number of a line of a map. */
