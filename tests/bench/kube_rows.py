@@ -194,6 +194,26 @@ def local(bench, servers):
     bench.goal("local", "durable writes per second of the slowest kind: four for each of 1,000 claims", writes, 4000)
 
 
-TITLES = {"local": "the client interface on the store, 1 caller", "kube-create": f"Kubernetes API: durable creates, {CLIENTS} clients", "kube-update": f"durable updates, {CLIENTS} clients",
+def claims(bench, servers):
+    """Server, controllers, a stand-in for nodes and the load in one process, on a disk; a claim's time ends when it is there."""
+    def run(rate, seconds, pool, burst=0):
+        with tempfile.TemporaryDirectory(dir=disk()) as data:
+            return bench.helper("claims", data, rate, seconds, pool, burst)
+
+    steady, burst = run(100, 5 if bench.quick else 30, 300), run(0, 0, 300, 300)
+    seconds = 5 if bench.quick else 60
+    busy = run(1000, seconds, 3000)
+    bench.add("claims", "100 a second, p50", steady["disk_p50_us"] / 1000, "ms", f"{steady['seen_p50_us'] / 1000:.1f} ms in the process, before the disk")
+    bench.add("claims", "100 a second, p99", steady["disk_p99_us"] / 1000, "ms", f"{steady['seen_p99_us'] / 1000:.1f} ms in the process, before the disk")
+    bench.add("claims", "300 at once, all ready", burst["all_us"] / 1000, "ms")
+    bench.add("claims", f"1,000 a second for {seconds} s", busy["ready"] / busy["all_us"] * 1e6, "per s",
+              f"{busy['claims'] - busy['ready']} not ready, {busy['cpu_us'] / max(busy['ready'], 1):,.0f} us of processor time each, {busy['rss_kib'] // 1024} MiB at the most")
+    bench.goal("claims", "warm claim, p50 in ms before the disk", steady["seen_p50_us"] / 1000, 1, at_most=True)
+    bench.goal("claims", "warm claim, p99 in ms before the disk", steady["seen_p99_us"] / 1000, 5, at_most=True)
+    bench.goal("claims", "300 claims at once, all ready, ms", burst["all_us"] / 1000, 100, at_most=True)
+    bench.goal("claims", "claims per second with refill", busy["ready"] / busy["all_us"] * 1e6, 1000)
+
+
+TITLES = {"claims": "claims on the embedded store, controllers in its process", "local": "the client interface on the store, 1 caller", "kube-create": f"Kubernetes API: durable creates, {CLIENTS} clients", "kube-update": f"durable updates, {CLIENTS} clients",
           "kube-get": f"gets, {CLIENTS} clients", "kube-single": "one durable create, 1 client", "kube-list": f"list of {LISTED:,} objects",
           "kube-mixed": f"a create while {LISTED:,} objects are listed", "kube-watch": f"one writer to {WATCHERS} watches", "kube-memory": "Kubernetes API: memory"}

@@ -322,7 +322,8 @@ def of_sandboxes(row):
 
 
 ROWS = {"exec64": exec64, "exec1": exec1, "probe": probe, "transfer": transfer, "memory": memory, "start": start,
-        **{name: of_sandboxes(row) for name, row in boxes.ROWS.items()}, "json": json_row, "informer": informer, "binary": binary, "kube": kube_rows.kube, "local": kube_rows.local}
+        **{name: of_sandboxes(row) for name, row in boxes.ROWS.items()}, "json": json_row, "informer": informer, "binary": binary, "kube": kube_rows.kube, "local": kube_rows.local,
+        "claims": kube_rows.claims}
 TITLES = {"exec64": "exec of /bin/true, 64 clients", "exec1": "exec of /bin/true, 1 client",
           "probe": "probe while 100 commands sleep and 64 clients execute", "upload": "upload of 100 MiB",
           "download": "download of 100 MiB", "memory": "memory, idle beside a second instance",
