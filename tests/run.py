@@ -40,6 +40,7 @@ SUITES = {
     "sdk-0.5.6": ("sdk-0.5.6", "conformance/sdk/test_every_release.py"),
     "sdk-0.4.6": ("sdk-0.4.6", "conformance/sdk/test_every_release.py"),
     "pydantic-0.2.29": ("pydantic-0.2.29", "conformance/pydantic"),
+    "workspace": ("pydantic-0.2.37", "conformance/workspace"),
     "kube": ("kube", "conformance/kube"),
     "kube-36": ("kube-36", "conformance/kube/test_python_client.py"),
     "streams": ("kube", "conformance/streams"),
@@ -51,7 +52,7 @@ PEERS = {"kube": "control-plane", "kube-36": "control-plane", "streams": "contro
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29", "streams"],
     "e2e": ["e2e"],
-    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29", "kube", "kube-36",
+    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29", "workspace", "kube", "kube-36",
                     "streams", "streams-36"],
     "security": ["security"],
 }

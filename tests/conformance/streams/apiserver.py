@@ -1,11 +1,13 @@
 """`silica apiserver --pod-backend=local-exec`: a whole API whose Pods are this machine, and what tests do to it."""
 
+import contextlib
 import json
 import os
 import pathlib
 import secrets
 import socket
 import ssl
+import threading
 import urllib.parse
 
 import requests
@@ -132,6 +134,26 @@ class ApiServer:
         """The code and the Status of a refusal that open() gave."""
         head, _, body = answer.partition("\r\n\r\n")
         return int(head.split()[1]), json.loads(body)
+
+    @contextlib.contextmanager
+    def kubelet(self, ns="default"):
+        """Does what a kubelet would tell, of every new Pod there: it runs, and is ready."""
+        ended = threading.Event()
+
+        def keep_ready():
+            while not ended.wait(0.05):
+                for pod in self.ask("GET", f"/api/v1/namespaces/{ns}/pods").json()["items"]:
+                    if pod["status"].get("phase") == "Pending":
+                        with contextlib.suppress(AssertionError):  # it may be gone by now
+                            self.set_status(ns, pod["metadata"]["name"], phase="Running", podIP="127.0.0.1", podIPs=[{"ip": "127.0.0.1"}])
+
+        thread = threading.Thread(target=keep_ready)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def end(self):
         """Its log, after a graceful end."""
