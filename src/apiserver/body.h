@@ -16,14 +16,15 @@ int body_read(struct call *c, struct span bytes, const struct schema_type *type,
 
 /* Every member is of the type that the table has; what is not in the table is let pass. For bodies that admit.h does not
  * judge: what is of another type would otherwise not be seen, and a delete that had conditions had none. */
-int body_check(struct call *c, const struct schema_type *type, struct json_node *body);
+int body_check(const struct schema_type *type, struct json_node *body, struct status *st);
 /* Both. */
 int body_read_as(struct call *c, struct span bytes, const struct schema_type *type,
                  struct json_edit *ed, struct json_node **ret);
 /* The body did not come: 413 where it was too large. Returns true. */
 bool body_is_bad(struct call *c, const struct err *e);
 
-/* JSON alone, refused in the same words. *ret is the caller's. */
-int body_read_json(struct span bytes, struct json_doc **ret, struct status *st);
+/* Both of JSON alone, which did not come over HTTP. */
+int body_read_json(struct span bytes, const struct schema_type *type, struct json_edit *ed,
+                   struct json_node **ret, struct status *st);
 
 #endif

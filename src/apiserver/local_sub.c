@@ -8,16 +8,16 @@
 static int read_body(const struct op *op, const struct kube_request *rq, struct json_edit *ed,
                      struct json_node **ret, struct status *st)
 {
-    OWN(json_doc_done) struct json_doc *doc = NULL;
+    const struct kind_subresource *sub = op->sub;
+    const struct schema_type *type =
+        sub->kind ? kind_body_type(sub->group ? sub->group : op->kind->group,
+                                   sub->version ? sub->version : op->version->name, sub->kind)
+                  : op->version->type;
 
-    if (rq->object) {
-        *ret = object_thaw(rq->object, kind_api_version(op->kind, op->version), ed);
-        return 0;
-    }
-    if (body_read_json(rq->body, &doc, st) < 0)
-        return -1;
-    *ret = json_edit_doc(ed, doc);
-    return 0;
+    if (!rq->object)
+        return body_read_json(rq->body, type, ed, ret, st);
+    *ret = object_thaw(rq->object, kind_api_version(op->kind, op->version), ed);
+    return body_check(type, *ret, st);
 }
 
 static int do_scale(struct op *op, const struct kube_request *rq, struct json_edit *ed,

@@ -1,7 +1,9 @@
 #include "apiserver/review.h"
 
+#include "apiserver/admit.h"
 #include "apiserver/authn.h"
 #include "apiserver/authz.h"
+#include "apiserver/body.h"
 #include "apiserver/token.h"
 
 #include <string.h>
@@ -186,13 +188,15 @@ static int check_question(const struct op *op, struct json_node *spec, struct st
     return causes->n ? status_invalid(st, &named, "") : 0;
 }
 
-int review(struct apiserver *s, const struct op *op, struct json_edit *ed, struct json_node *body,
+/* Nothing is kept of it, but it is what it says. */
+int review(struct apiserver *s, struct op *op, struct json_edit *ed, struct json_node *body,
            struct status *st)
 {
     struct json_node *status = json_edit_object(ed);
     struct asked a = { s, op };
 
-    if (check_question(op, json_node_get(body, "spec"), st) < 0)
+    if (admit_type(op, body, st) < 0 || body_check(op->version->type, body, st) < 0 ||
+        check_question(op, json_node_get(body, "spec"), st) < 0)
         return -1;
     EACH(r, rows) {
         if (strcmp(r->kind, op->kind->name) != 0)

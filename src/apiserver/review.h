@@ -10,7 +10,7 @@
 #include "apiserver/op.h"
 
 /* op->user, who must be somebody, asks; the body becomes the answer. */
-int review(struct apiserver *s, const struct op *op, struct json_edit *ed, struct json_node *body,
+int review(struct apiserver *s, struct op *op, struct json_edit *ed, struct json_node *body,
            struct status *st);
 
 #endif

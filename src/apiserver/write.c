@@ -1,5 +1,4 @@
 /* create, update, patch: the body is read, judged and written to the head in one turn; the answer waits for the commit. */
-#include "apiserver/admit.h"
 #include "apiserver/body.h"
 #include "apiserver/review.h"
 
@@ -14,14 +13,12 @@ static void answer(struct call *c, int rc, int code, struct object **o)
         call_answer_object(c, code, *o);
 }
 
-/* Nothing is kept of it, but it is what it says. */
 static void answer_review(struct call *c, struct json_edit *ed, struct json_node *body)
 {
     OWN(buf_done) struct buf out = BUF_INIT(CALL_ANSWER_MAX_BYTES);
     struct err e;
 
-    if (admit_type(&c->op, body, &c->status) < 0 || body_check(c, c->op.version->type, body) < 0 ||
-        review(c->s, &c->op, ed, body, &c->status) < 0) {
+    if (review(c->s, &c->op, ed, body, &c->status) < 0) {
         call_refuse(c);
     } else if (json_node_write(body, &out, &e) < 0) {
         (void)status_of_err(&c->status, &e);

@@ -44,7 +44,7 @@ static int read_all(struct call *c, struct span bytes, struct json_edit *ed, str
         return 0;
     if (body_read(c, bytes, kind_body_type("", "v1", "DeleteOptions"), ed, &body) < 0 ||
         check_kind(c, body) < 0 ||
-        body_check(c, kind_body_type("", "v1", "DeleteOptions"), body) < 0)
+        body_check(kind_body_type("", "v1", "DeleteOptions"), body, &c->status) < 0)
         return -1;
     return op_delete_options(&c->op, body, how, &c->status);
 }

@@ -67,6 +67,11 @@ static void token_is_given(struct suite *s)
     assert_true(json_str(json_get(status, "expirationTimestamp")).n > 0);
     rq.body = SPAN("{\"spec\":{\"expirationSeconds\":5}}");
     assert_string_equal(suite_refused(s, &rq, 422, "Invalid")->fields, "spec.expirationSeconds");
+    rq.body = SPAN("[]");
+    (void)suite_refused(s, &rq, 400, "BadRequest");
+    rq.body = SPAN("{\"spec\":{\"expirationSeconds\":\"soon\"}}");
+    (void)suite_refused(s, &rq, 400, "BadRequest");
+    rq.body = SPAN("{}");
     rq.name = "nobody";
     (void)suite_refused(s, &rq, 404, "NotFound");
 }
