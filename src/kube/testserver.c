@@ -18,12 +18,23 @@ static void take_call(struct testserver *s, struct test_call *c)
     memmove(&s->calls[i], &s->calls[i + 1], (--s->call_count - i) * sizeof s->calls[0]);
 }
 
-static void answer(struct test_call *c, const struct kube_answer *a)
+static void free_call(void *ctx)
 {
-    take_call(c->server, c);
-    c->done(c->ctx, a);
+    struct test_call *c = ctx;
+
     object_unref(c->object);
     free(c);
+}
+
+/* A cancel may be on its way when the test answers: it then comes to nothing. */
+static void answer(struct test_call *c, const struct kube_answer *a)
+{
+    struct ev_loop *loop = c->server->base.loop;
+
+    take_call(c->server, c);
+    c->done(c->ctx, a);
+    ev_post_cancel(&c->cancel);
+    ev_free_later(loop, c, free_call);
 }
 
 static struct kube_call *on_call(struct kube_client *base, const struct kube_request *rq,
