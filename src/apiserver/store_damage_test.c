@@ -15,7 +15,7 @@
 
 #define OBJECTS   40
 #define FILE_MAX  (4 << 20)
-#define FLIPS     250 /* places besides the heads, where each byte is tried */
+#define FLIPS     120 /* places besides the heads, where each byte is tried */
 #define HEAD_SPAN 112
 
 struct fixture {
