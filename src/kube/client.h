@@ -49,7 +49,7 @@ struct kube_request {
     struct object *object;
     struct span body; /* JSON: a patch, or a subresource's body */
     enum kube_patch patch;
-    const char *manager; /* fieldManager */
+    const char *manager; /* fieldManager; NULL: the client's own name. An apply must name one */
     bool is_forced;      /* apply */
     bool is_dry_run;
     /* list, delete collection */
@@ -73,7 +73,7 @@ struct kube_answer {
     struct object *object;
     /* Bodies that are no object of a known kind: Scale, TokenRequest. NULL otherwise. */
     const struct json *body;
-    struct object *const *items; /* of a list */
+    struct object *const *items; /* of a list; a delete of many tells none */
     size_t item_count;
     uint64_t version; /* of a list: watch from here */
     const char *next; /* of a list: there is more; NULL: this was all */
