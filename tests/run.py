@@ -194,8 +194,8 @@ def run_tier(count, tier, keyword):
 
 
 def restore_signals():
-    """A shell's & starts us with these two ignored. Programs below would inherit that, and tests send them."""
-    for number in (signal.SIGINT, signal.SIGQUIT):
+    """A shell's & and nohup start us with these ignored. Programs below would inherit that, and tests send them."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
 

@@ -97,13 +97,16 @@ IN_CHILD static int set_stdio(struct launch *l)
 
 /* exec resets what is caught; what is ignored stays so, and two of ours must not. Nothing here is caught: signals come
  * through a signalfd, so no handler can run in the child on the memory it shares with us. Asking for each of the 64
- * actions to be sure would cost as much as the rest of this function together. */
+ * actions to be sure would cost as much as the rest of this function together. On a terminal a hang-up must end what runs
+ * there, also when nohup started us; elsewhere it stays ignored, as whoever said nohup wanted it. */
 IN_CHILD static int reset_signals(struct launch *l)
 {
     const uint64_t zeros[4] = { 0 }; /* the default action, and the empty set */
 
     (void)call(SYS_rt_sigaction, SIGPIPE, (long)zeros, 0, sizeof zeros[0]);
     (void)call(SYS_rt_sigaction, SIGXFSZ, (long)zeros, 0, sizeof zeros[0]);
+    if (l->spec->flags & SPAWN_TTY)
+        (void)call(SYS_rt_sigaction, SIGHUP, (long)zeros, 0, sizeof zeros[0]);
     return check(l, SPAWN_STEP_SIGNALS,
                  call(SYS_rt_sigprocmask, SIG_SETMASK, (long)zeros, 0, sizeof zeros[0]));
 }

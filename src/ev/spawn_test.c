@@ -281,8 +281,13 @@ static void test_orphans_stay_below_a_subreaper(void **state)
 
 static void test_a_terminal_becomes_the_controlling_one(void **state)
 {
-    static char *argv[] = { "sh", "-c", "test -t 0 && exec 3</dev/tty && echo tty", NULL };
+    static char *argv[] = {
+        "sh", "-c", "test -t 0 && exec 3</dev/tty && echo tty; sed -n /^SigIgn/p /proc/self/status",
+        NULL
+    };
+    const struct sigaction ignored = { .sa_handler = SIG_IGN };
     struct spawn_spec s = SPAWN_SPEC_INIT;
+    struct sigaction old;
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 
     (void)state;
@@ -291,7 +296,9 @@ static void test_a_terminal_becomes_the_controlling_one(void **state)
     assert_true(s.fds[0] >= 0);
     s.argv = argv;
     s.flags = SPAWN_SESSION | SPAWN_TTY;
-    expect_output(&s, "tty\n");
+    assert_int_equal(sigaction(SIGHUP, &ignored, &old), 0);
+    expect_output(&s, "tty\nSigIgn:\t0000000000000000\n"); /* a hang-up ends it, nohup or not */
+    (void)sigaction(SIGHUP, &old, NULL);
     (void)close(s.fds[0]);
     (void)close(master);
 }
