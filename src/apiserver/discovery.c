@@ -363,7 +363,11 @@ static void answer_document(struct call *c, struct span path)
         d->next = c->s->documents;
         c->s->documents = d;
     }
-    call_answer_bytes(c, 200, is_proto ? PROTO_TOLD : "application/json", buf_span(&d->bytes));
+    call_answer_bytes(c, 200,
+                      is_proto                       ? PROTO_TOLD
+                      : span_is(path, "/openapi/v3") ? "text/plain; charset=utf-8" /* as public */
+                                                     : "application/json",
+                      buf_span(&d->bytes));
 }
 
 /* ---- paths ---- */
