@@ -230,6 +230,9 @@ class Transcript:
             return "<continue>"
         if key == "token" and isinstance(value, str) and value.count(".") == 2:
             return "<token>"
+        if key == "managedFields" and isinstance(value, list):
+            # Servers put the earlier second first: whether two writes fall into one is the machine's doing.
+            value = sorted(value, key=lambda m: [m.get(k, "") for k in ("operation", "manager", "apiVersion", "subresource")])
         if key == "ca.crt" and value:
             return "<certificate>"
         return self.clean(value, keep)
