@@ -1,9 +1,14 @@
 #include "controller/suite_impl.h"
 
+#include "base/time.h"
 #include "controller/condition.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static const struct client_suite *suite;
 
@@ -33,6 +38,17 @@ bool suite_has_condition(const struct object *o, const char *type, const char *t
     (void)snprintf(have, sizeof have, "%s %s %s", json_cstr(json_get(c, "status")),
                    json_cstr(json_get(c, "reason")), json_cstr(json_get(c, "message")));
     return strncmp(have, text, strlen(text)) == 0;
+}
+
+void suite_until_count(struct world *w, const struct kind *kind, size_t n)
+{
+    uint64_t end_ms = time_mono_ms() + WORLD_PATIENCE_MS;
+
+    while (world_count(w, kind, NULL, NULL) != n && time_mono_ms() < end_ms)
+        world_idle(w, 2);
+    world_idle(w, 20);
+    if (world_count(w, kind, NULL, NULL) != n)
+        fail_msg("there are %zu of %s, not %zu", world_count(w, kind, NULL, NULL), kind->name, n);
 }
 
 int controller_suite_run(const struct client_suite *s)

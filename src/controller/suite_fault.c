@@ -76,8 +76,16 @@ static const char *until_served(struct world *w, const char *other_than)
     struct object *c = world_until(w, claim(), "c", "served", is_served, other_than);
 
     assert_int_equal(world_count(w, sandbox(), A "claim-uid", NULL), 1);
-    assert_int_equal(faults_left(w->faults), 0);
     return object_text(c, "status.sandbox.name");
+}
+
+/* The same, and all that was to go wrong has. */
+static const char *until_served_after_all(struct world *w, const char *other_than)
+{
+    const char *name = until_served(w, other_than);
+
+    assert_int_equal(faults_left(w->faults), 0);
+    return name;
 }
 
 /* ---- what others do meanwhile ---- */
@@ -150,7 +158,7 @@ static void the_lock_meets_a_conflict(void **state)
         w, claim(), CLAIMS,
         (struct fault){ .times = 2, .what = FAULT_FIRST, .first = write_first, .ctx = &m });
     make_claim(w);
-    (void)until_served(w, NULL);
+    (void)until_served_after_all(w, NULL);
     until_full(w, 2);
 }
 
@@ -165,7 +173,7 @@ static void the_adoption_meets_a_conflict(void **state)
         w, sandbox(), CLAIMS,
         (struct fault){ .times = 1, .what = FAULT_FIRST, .first = write_first, .ctx = &m });
     make_claim(w);
-    assert_string_equal(until_served(w, NULL), m.name);
+    assert_string_equal(until_served_after_all(w, NULL), m.name);
     until_full(w, 2);
 }
 
@@ -180,7 +188,9 @@ static void the_adoption_meets_many_conflicts(void **state)
         w, sandbox(), CLAIMS,
         (struct fault){ .times = 7, .what = FAULT_FIRST, .first = write_first, .ctx = &m });
     make_claim(w);
+    /* Over a network some of the writes come too late to be in the way. */
     assert_string_equal(until_served(w, NULL), m.name);
+    assert_true(w->suite->is_remote || faults_left(w->faults) == 0);
     until_full(w, 2);
 }
 
@@ -195,7 +205,7 @@ static void the_candidate_is_deleted_meanwhile(void **state)
         w, sandbox(), CLAIMS,
         (struct fault){ .times = 1, .what = FAULT_FIRST, .first = delete_first, .ctx = &m });
     make_claim(w);
-    (void)until_served(w, m.name);
+    (void)until_served_after_all(w, m.name);
     until_full(w, 2);
 }
 
@@ -210,10 +220,8 @@ static void answers_to_an_adoption_are_lost(void **state)
     add_patch_fault(w, claim(), CLAIMS,
                     (struct fault){ .times = 1, .what = FAULT_LOST, .sub = "status" });
     make_claim(w);
-    (void)until_served(w, NULL);
-    for (int i = 0; i < 2000 && world_count(w, sandbox(), NULL, NULL) != 4; i++)
-        world_idle(w, 5);
-    assert_int_equal(world_count(w, sandbox(), NULL, NULL), 4);
+    (void)until_served_after_all(w, NULL);
+    suite_until_count(w, sandbox(), 4);
 }
 
 /* TestSandboxClaimReconcile_PatchErrorPreservesStatus */
@@ -227,7 +235,7 @@ static void refusals_are_told_and_overcome(void **state)
     make_claim(w);
     (void)world_until_condition(w, claim(), "c", "Ready",
                                 "False ReconcilerError Error seen: cannot patch");
-    (void)until_served(w, NULL);
+    (void)until_served_after_all(w, NULL);
 }
 
 /* TestCreateSandboxToleratesAlreadyExists: a cold sandbox was made, and nobody heard of it. */
@@ -242,7 +250,7 @@ static void the_answer_to_a_create_is_lost(void **state)
                                            .times = 1,
                                            .what = FAULT_LOST });
     make_claim(w);
-    assert_string_equal(until_served(w, NULL), "c");
+    assert_string_equal(until_served_after_all(w, NULL), "c");
 }
 
 /* A Pod was made, and nobody heard of it; then one could not be made at all. */
@@ -287,7 +295,7 @@ static void pools_get_over_faults(void **state)
     f.what = FAULT_LOST;
     faults_add(w->faults, &f);
     open_pool(w, 8);
-    assert_int_equal(world_count(w, sandbox(), NULL, NULL), 8);
+    suite_until_count(w, sandbox(), 8);
     f = (struct fault){ .verb = KUBE_DELETE,
                         .kind = sandbox(),
                         .manager = POOLS,
@@ -300,10 +308,8 @@ static void pools_get_over_faults(void **state)
     f.code = 500;
     faults_add(w->faults, &f);
     (void)world_patch(w, known_kinds()->pool, "p", NULL, "{'spec':{'replicas':2}}");
-    for (int i = 0; i < 2000 && world_count(w, sandbox(), NULL, NULL) != 2; i++)
-        world_idle(w, 5);
+    suite_until_count(w, sandbox(), 2);
     until_full(w, 2);
-    assert_int_equal(world_count(w, sandbox(), NULL, NULL), 2);
     assert_int_equal(faults_left(w->faults), 0);
 }
 

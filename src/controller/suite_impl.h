@@ -13,6 +13,9 @@ int suite_tear_down(void **state);
 /* A condition is "True Reason Message", or begins so. */
 bool suite_has_condition(const struct object *o, const char *type, const char *text);
 
+/* So many of a kind, and not one more a little later. */
+void suite_until_count(struct world *w, const struct kind *kind, size_t n);
+
 /* Each returns the number of tests that failed. */
 int suite_sandbox_run(void);
 int suite_pool_run(void);

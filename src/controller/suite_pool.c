@@ -1,6 +1,5 @@
 #include "controller/suite_impl.h"
 
-#include "base/time.h"
 #include "controller/testobject.h"
 
 #include <setjmp.h>
@@ -55,11 +54,7 @@ static size_t count_sandboxes(struct world *w, struct object **ret_first)
 
 static void until_count(struct world *w, size_t n)
 {
-    uint64_t end_ms = time_mono_ms() + WORLD_PATIENCE_MS;
-
-    while (count_sandboxes(w, NULL) != n && time_mono_ms() < end_ms)
-        world_idle(w, 2);
-    assert_int_equal(count_sandboxes(w, NULL), n);
+    suite_until_count(w, known_kinds()->sandbox, n);
 }
 
 /* TestReconcilePool: fill, top up, trim, zero. */
