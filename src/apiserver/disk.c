@@ -389,15 +389,23 @@ static int fill(struct disk *d, const struct disk_batch *b, struct disk_state *n
     return run(d->set_state);
 }
 
-/* The log begins anew after a commit that failed, whose frames may stand in it; when it has become long because each
- * checkpoint beside it came too late for the last commit; and each time where there is no room for a longer one. Between two
- * commits, so nothing can come in between. */
+/* There is no room for a log that grows. */
+static bool is_short_of_room(const struct disk *d)
+{
+    return !d->is_reserved || d->is_tight;
+}
+
+/* The log begins anew after a commit that failed, whose frames may stand in it; each time where there is no room for a longer
+ * one; and when it has become long because each checkpoint beside it came too late for the last commit. Between two commits,
+ * so nothing can come in between. */
 static void tend_log(struct disk *d)
 {
     if (!d->is_log_new)
         d->is_log_new = sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
                                                   NULL) == SQLITE_OK;
-    else if (d->is_tight || d->wal_pages >= 2 * d->checkpoint_pages)
+    else if (is_short_of_room(d))
+        (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    else if (d->wal_pages >= 2 * d->checkpoint_pages)
         (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
@@ -425,8 +433,7 @@ int disk_write(struct disk *d, const struct disk_batch *b, struct err *e)
 
 bool disk_wants_checkpoint(const struct disk *d)
 {
-    /* Without a reserve the log's own room is what there is. */
-    return d->wal_pages >= (d->is_reserved ? d->checkpoint_pages : d->checkpoint_pages / 8);
+    return d->wal_pages >= d->checkpoint_pages && !is_short_of_room(d); /* else see tend_log */
 }
 
 int disk_checkpoint(struct disk *d, struct err *e)

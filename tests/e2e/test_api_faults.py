@@ -64,7 +64,7 @@ def test_full_disk(small_disk):
         assert names(connection) == set(made)  # reads go on, and nothing is there that was refused
         for name in made[:-5]:
             status, answer = connection.call("DELETE", f"{PATH}/{name}")
-            assert status == 200, answer
+            assert status == 200, (name, answer["message"])
         assert names(connection) == set(made[-5:])
         wait_until(lambda: connection.call("POST", PATH, {"metadata": {"name": "small"}})[0] in (201, 409), 30, "writes go on")
         more, _ = fill_up(connection, "b")  # what was deleted made room within the file
@@ -75,7 +75,8 @@ def test_full_disk(small_disk):
         connection.close()
         assert names(connection) == kept == {*made[-5:], *more, "small"}
         for name in more:
-            assert connection.call("DELETE", f"{PATH}/{name}")[0] == 200
+            status, answer = connection.call("DELETE", f"{PATH}/{name}")
+            assert status == 200, (name, answer["message"])
         assert names(connection) == {*made[-5:], "small"}
 
 
