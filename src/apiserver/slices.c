@@ -11,9 +11,12 @@ void slices_init(struct slices *s, struct ev_loop *loop)
 static void run(void *ctx)
 {
     struct slices *s = ctx;
-    uint64_t began_us = time_mono_us();
+    uint64_t began_us;
 
-    for (slice_begin(s); s->first && s->began_us - began_us < SLICES_TURN_US; slice_begin(s)) {
+    slice_begin(s);
+    /* The first one runs whatever the clock says: this thread may have stood still since. */
+    for (began_us = s->began_us; s->first && s->began_us - began_us < SLICES_TURN_US;
+         slice_begin(s)) {
         struct slice *one = s->first;
 
         slices_cancel(s, one);
