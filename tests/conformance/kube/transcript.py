@@ -29,6 +29,7 @@ VERSION_IN_TEXT = [(re.compile(r"ResourceVersion in record \(\d+\)"), "ResourceV
                    (re.compile(r'"resourceVersion":"\d+"'), '"resourceVersion":"<rv>"'),
                    (re.compile(r'\\"resourceVersion\\":\\"\d+\\"'), '\\\\"resourceVersion\\\\":\\\\"<rv>\\\\"'),
                    (re.compile(r"kube-api-access-[a-z0-9]{5}"), "kube-api-access-<random>")]
+LIST_VERSION_IN_YAML = re.compile(r'(?m)^(kind: \w+List\nmetadata:\n(?:  continue: .*\n)?  resourceVersion: ")\d+"')
 VERSION_IN_YAML = re.compile(r'("?resourceVersion"?: "|Resource Version:\s+)(\d+)\b')
 LOG_LINE = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d")  # kubectl's own log: when it speaks is a matter of time
 AGE_IN_LINE = re.compile(r"(?<=\s)\d+[smh](\d+s)?(?=\s|$)")
@@ -163,6 +164,7 @@ class Transcript:
 
     def lines(self, text):
         """What a program printed: columns two blanks apart, ages and dates as marks."""
+        text = LIST_VERSION_IN_YAML.sub(r'\1<rv>"', text)  # of the whole server: others write meanwhile
         text = VERSION_IN_YAML.sub(lambda m: m.group(1) + self.number("rv", m.group(2)), text)
         out = []
         for line in text.splitlines():
