@@ -198,7 +198,8 @@ def claims(bench, servers):
     """Server, controllers, a stand-in for nodes and the load in one process, on a disk; a claim's time ends when it is there."""
     def run(rate, seconds, pool, burst=0):
         with tempfile.TemporaryDirectory(dir=disk()) as data:
-            return bench.helper("claims", data, rate, seconds, pool, burst)
+            # Those that got none by then count as failed: the helper gives up 60 s after the last was made.
+            return bench.helper("claims", data, rate, seconds, pool, burst, timeout_s=seconds + 180)
 
     steady, burst = run(100, 5 if bench.quick else 30, 300), run(0, 0, 300, 300)
     seconds = 5 if bench.quick else 60

@@ -36,8 +36,8 @@ class Bench:
         met = None if value is None else (value <= want if at_most else value >= want)
         self.goals.append({"row": row, "goal": text, "value": value, "want": want, "at_most": at_most, "met": met})
 
-    def helper(self, name, *args):
-        return json.loads(load.run([self.tools / name, *args]))
+    def helper(self, name, *args, timeout_s=120):
+        return json.loads(load.run([self.tools / name, *args], timeout_s=timeout_s))
 
 
 class Started:

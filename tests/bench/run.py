@@ -22,6 +22,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import load  # noqa: E402
 import rows  # noqa: E402
 from harness import server  # noqa: E402
 
@@ -72,18 +73,23 @@ def main():
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silica-bench-")))
         bench = rows.Bench(pathlib.Path(args.build) / "tests" / "bench", args.quick, work)
-        servers = rows.Started(stack)
+        servers, failed = rows.Started(stack), {}
         for name in wanted:
             began = time.monotonic()
             print(f"run.py: {name} ...", end="", file=sys.stderr, flush=True)
-            rows.ROWS[name](bench, servers)
-            print(f" {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+            try:
+                rows.ROWS[name](bench, servers)
+            except load.Failed as e:  # the others are worth having all the same
+                failed[name] = str(e)
+            print(f" {time.monotonic() - began:.0f} s{': ' + failed[name] if name in failed else ''}", file=sys.stderr, flush=True)
     if args.output == "json":
         print(json.dumps({"machine": about, "figures": bench.figures, "goals": bench.goals,
-                          "missing": servers.why}, indent=1))
+                          "missing": servers.why, "failed": failed}, indent=1))
     else:
         show(bench, about)
-    return 0
+        for name, why in failed.items():
+            print(f"row {name} failed: {why}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
