@@ -49,10 +49,11 @@ SUITES = {
 }
 # suite: what tools/peers makes for it beforehand, as the first time takes longer than a suite may
 PEERS = {"kube": "control-plane", "kube-36": "control-plane", "streams": "control-plane"}
+# `workspace` is in no tier until there is a node: its client shares one ApiClient between threads, and loses streams that way.
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29", "streams"],
     "e2e": ["e2e"],
-    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29", "workspace", "kube", "kube-36",
+    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "pydantic-0.2.29", "kube", "kube-36",
                     "streams", "streams-36"],
     "security": ["security"],
 }
