@@ -35,10 +35,6 @@ def pods(server, tmp_path_factory):
 class TestKubernetesWorkspace(WorkspaceBackendSuite):
     # Ending what runs in a Pod that is deleted is a node's work, and here is none.
     test_destroying_environment_during_command_raises_unavailable = None
-    # kubernetes.stream puts its own function into the shared ApiClient while it calls: of two threads that do so at once, one
-    # sometimes sends a plain GET (its rule, not ours: any API server answers "Upgrade request required").
-    test_concurrent_first_use_shares_one_environment = None
-    test_cancellation_stops_foreground_work = None
 
     @pytest.fixture
     async def backend(self, pods):
