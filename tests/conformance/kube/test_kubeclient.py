@@ -144,11 +144,14 @@ def test_connections_that_are_cut(api, ns, follow, tmp_path):
         config = with_server(api, tmp_path / "cut", url=f"https://127.0.0.1:{proxy.port}")
         follower = follow(config)
         with Probe(config, ns, "create", 600, 8) as creator:
+            cuts = 0
             while not is_over(creator.lines):
-                time.sleep(rng.uniform(0.05, 0.3))
+                until = len(creator.lines) + rng.randint(20, 60)
+                creator.wait(lambda lines: is_over(lines) or len(lines) >= until)
                 proxy.cut()
+                cuts += 1
             judge(follower, creator)
-        assert proxy.accepted > 4, "nothing was cut"
+        assert cuts > 8 and proxy.accepted > cuts, "what was cut was not dialled again"
 
 
 def test_a_connection_that_fell_silent(api, ns, follow, tmp_path):
