@@ -1,6 +1,7 @@
 #include "isolate/inside.h"
 
 #include "base/fd.h"
+#include "base/time.h"
 #include "isolate/confine.h"
 #include "isolate/mounts.h"
 
@@ -21,6 +22,8 @@
 #include <sys/syscall.h>
 
 #define FIRST_FREE_FD    10 /* our own descriptors stand here and above while 0-3 are put in order */
+#define SPIN_US          500
+#define SPIN_LOOKS       100          /* between two looks at the clock */
 #define ROOT_STACK_BYTES (256 * 1024) /* of the second thread: a sanitizer's frames fit too */
 
 _Noreturn static void fail(int gate_fd, const struct err *why)
@@ -144,11 +147,12 @@ struct root_job {
     bool is_program_of_host;
     pthread_t thread;
     bool has_thread;
-    /* The first thread has time: it takes hold of the trees, enters the root, and lets go of the old one. */
+    /* The first thread has time: it takes hold of the trees, makes small files, enters the root, and lets go of the old one. */
     bool is_helped;
+    bool is_spread; /* the threads have a processor each */
     /* Each is posted once: when it is so, or when it will never be. */
-    sem_t opened, framed, held, entered, built;
-    bool is_opened, is_framed, is_held, is_entered, is_built, is_done;
+    sem_t opened, standing, framed, held, entered, built;
+    bool is_opened, is_standing, is_framed, is_held, is_entered, is_built, is_done;
     struct err e;
 };
 
@@ -162,8 +166,25 @@ static int hold_trees(struct root_job *job, struct err *e)
     return 0;
 }
 
-static void await(sem_t *sem)
+/* What is waited for is a fraction of a millisecond away, and to be woken on a processor that went to sleep takes about as
+ * long: so we look for it for a while. */
+static bool is_posted_soon(sem_t *sem)
 {
+    uint64_t end_us = time_mono_us() + SPIN_US;
+
+    do {
+        for (int i = 0; i < SPIN_LOOKS; i++)
+            if (sem_trywait(sem) == 0)
+                return true;
+        (void)sched_yield();
+    } while (time_mono_us() < end_us);
+    return false;
+}
+
+static void await(const struct root_job *job, sem_t *sem)
+{
+    if (job->is_spread && is_posted_soon(sem))
+        return;
     while (sem_wait(sem) < 0 && errno == EINTR)
         continue;
 }
@@ -181,19 +202,25 @@ static int build_frame(struct root_job *job)
     /* The id that owns the new root. Files are made from here on, and the caller may not be an id in here. */
     if (become_builder(&job->in->plan->ids, &job->e) < 0)
         return -1;
+    if (mounts_build_dirs(&job->mounts, &job->e) < 0)
+        return -1;
+    job->is_standing = true;
+    (void)sem_post(&job->standing);
+    if (!job->is_helped && mounts_build_files(&job->mounts, &job->e) < 0)
+        return -1;
     return mounts_build_frame(&job->mounts, &job->e);
 }
 
 static int build_rest(struct root_job *job)
 {
     if (job->is_helped)
-        await(&job->held);
+        await(job, &job->held);
     else
         job->is_entered = mounts_enter(&job->mounts, &job->e) == 0;
     if (!job->is_held || mounts_build_held(&job->mounts, &job->e) < 0)
         return -1;
     if (job->is_helped)
-        await(&job->entered);
+        await(job, &job->entered);
     return job->is_entered ? mounts_build_last(&job->mounts, &job->e) : -1;
 }
 
@@ -205,11 +232,26 @@ static void *run_root_job(void *ctx)
     (void)sem_post(&job->framed);
     if (!job->is_opened)
         (void)sem_post(&job->opened);
+    if (!job->is_standing)
+        (void)sem_post(&job->standing);
     job->is_built = job->is_framed && build_rest(job) == 0;
     (void)sem_post(&job->built);
     /* The first thread goes on: no descriptor is made or closed here any more. */
     job->is_done = job->is_built && (job->is_helped || mounts_drop_old(&job->e) == 0);
     return NULL;
+}
+
+/* Away from our processor, if there is another. Why not leave it to the kernel: some schedulers pack what has not run for
+ * long yet onto one, and then the threads take turns instead. */
+static bool spread(pthread_t thread)
+{
+    int here = sched_getcpu();
+    cpu_set_t others;
+
+    if (here < 0 || sched_getaffinity(0, sizeof others, &others) < 0)
+        return false;
+    CPU_CLR(here, &others);
+    return CPU_COUNT(&others) > 0 && pthread_setaffinity_np(thread, sizeof others, &others) == 0;
 }
 
 /* The root on the one hand, the network and all that needs no root on the other have nothing to do with each other and take
@@ -225,6 +267,7 @@ static int start_root_job(struct root_job *job, const struct inside *in, struct 
     if (mounts_init(&job->mounts, in->plan, e) < 0)
         return -1;
     (void)sem_init(&job->opened, 0, 0);
+    (void)sem_init(&job->standing, 0, 0);
     (void)sem_init(&job->framed, 0, 0);
     (void)sem_init(&job->held, 0, 0);
     (void)sem_init(&job->entered, 0, 0);
@@ -235,7 +278,8 @@ static int start_root_job(struct root_job *job, const struct inside *in, struct 
     if (!job->has_thread) {
         job->is_helped = false;
         (void)run_root_job(job);
-    }
+    } else
+        job->is_spread = spread(job->thread);
     if (!job->is_helped)
         return 0;
     if (hold_trees(job, e) < 0)
@@ -245,7 +289,7 @@ static int start_root_job(struct root_job *job, const struct inside *in, struct 
 
 static int await_root(struct root_job *job, sem_t *what, const bool *is_so, struct err *e)
 {
-    await(what);
+    await(job, what);
     if (!*is_so)
         *e = job->e;
     return *is_so ? 0 : -1;
@@ -273,6 +317,9 @@ static int leave_caller(struct root_job *job, struct err *e)
 /* The second thread has trees to place meanwhile, for which it does not matter which root is the root. */
 static int enter_root(struct root_job *job, struct err *e)
 {
+    if (await_root(job, &job->standing, &job->is_standing, e) < 0 ||
+        mounts_build_files(&job->mounts, e) < 0)
+        return -1;
     if (await_root(job, &job->framed, &job->is_framed, e) < 0 || mounts_enter(&job->mounts, e) < 0)
         return -1;
     job->is_entered = true;

@@ -348,16 +348,19 @@ static int do_row(struct mounts *m, size_t i, struct err *e)
     return 0;
 }
 
-enum stage { FRAME, HELD, LAST };
+enum stage { DIRS, FILES, FRAME, HELD, LAST };
 
-/* Which rows may be done when: those of the frame stand on nothing of the host's, then come the trees that are held, then what
- * is made of these; and from the first row of a caller on, all in order. */
+/* Which rows may be done when: directories, files and the frame stand on nothing of the host's, then come the trees that are
+ * held, then what is made of these; and from the first row of a caller on, all in order. No row of a plan is on a file system
+ * that another row mounts, but for what covers others. */
 static enum stage stage_of(const struct plan_row *row)
 {
     switch (row->op) {
     case PLAN_DIR:
+        return DIRS;
     case PLAN_LINK:
     case PLAN_FILE:
+        return FILES;
     case PLAN_TMPFS:
     case PLAN_PROC:
     case PLAN_DEVPTS:
@@ -390,7 +393,7 @@ static int do_rows(struct mounts *m, enum stage stage, struct err *e)
     return 0;
 }
 
-int mounts_build_frame(struct mounts *m, struct err *e)
+int mounts_build_dirs(struct mounts *m, struct err *e)
 {
     const struct plan_row root = {
         .op = PLAN_TMPFS, .flags = PLAN_NODEV, .mode = 0755, .bytes = m->plan->root_bytes
@@ -403,6 +406,16 @@ int mounts_build_frame(struct mounts *m, struct err *e)
     /* On top of the old root, whose paths go on meaning what they did: our root directory does not move with it. */
     if (old_fd < 0 || place(m->root_fd, old_fd, "", "", e) < 0)
         return err_wrap(e, "the new root");
+    return do_rows(m, DIRS, e);
+}
+
+int mounts_build_files(struct mounts *m, struct err *e)
+{
+    return do_rows(m, FILES, e);
+}
+
+int mounts_build_frame(struct mounts *m, struct err *e)
+{
     return do_rows(m, FRAME, e);
 }
 

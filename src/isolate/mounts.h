@@ -29,11 +29,16 @@ int mounts_init(struct mounts *m, const struct plan *plan, struct err *e);
 /* As the caller: only the caller's own rights decide what can be shown inside. held_fds has the trees that the parent
  * took hold of, -1 for the others. */
 int mounts_hold(struct mounts *m, const int *held_fds, struct err *e);
-/* As the id that owns the new root. The frame needs nothing that is held: another thread may hold meanwhile. */
+/* As the id that owns the new root: the root and its directories. Nothing is needed that is held: another thread may hold
+ * meanwhile. */
+int mounts_build_dirs(struct mounts *m, struct err *e);
+/* With the directories: small files and links, while another thread builds the frame. */
+int mounts_build_files(struct mounts *m, struct err *e);
+/* With the directories: file systems of the sandbox's own. */
 int mounts_build_frame(struct mounts *m, struct err *e);
 /* What is held finds its place. */
 int mounts_build_held(struct mounts *m, struct err *e);
-/* With the frame, and when all is held: the new root becomes the root, of every thread of the process, and the working
+/* With files and frame, and when all is held: the new root becomes the root, of every thread of the process, and the working
  * directory. */
 int mounts_enter(const struct mounts *m, struct err *e);
 /* And then the only one. The kernel waits for every processor here; what goes on meanwhile is not held up. */
