@@ -29,6 +29,9 @@ struct box_bind {
     const char *source; /* on the host */
     const char *target; /* inside, absolute */
     bool is_writable;
+    /* What of `source`, a directory, is shown: a path below it. Links on the way count only as far as they stay below, so
+     * the directory's content may be a sandbox's own. NULL: all of it. */
+    const char *sub;
 };
 
 /* 0: no limit of ours. */

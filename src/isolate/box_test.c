@@ -203,6 +203,17 @@ static void read_only_root(void **state)
         "");
 }
 
+static void expect_error(const char *name, struct box_spec spec, const char *want)
+{
+    struct box *b = NULL;
+    struct err e;
+
+    if (box_start(&spec, &b, &e) == 0)
+        fail_msg("%s: it was made", name);
+    if (!strstr(e.msg, want))
+        fail_msg("%s: got '%s', want '%s'", name, e.msg, want);
+}
+
 static void binds(void **state)
 {
     char dir[] = "/tmp/box-test-XXXXXX", file[64], link_path[64];
@@ -232,6 +243,16 @@ static void binds(void **state)
     b[2] = (struct box_bind){ file, "/deep/er/rw/out/planted", false };
     expect("link", spec, "cat /etc/planted; ls /data", "hello\nmade\nnote\nout\n");
     assert_int_equal(access("/etc/planted", F_OK), -1);
+    /* A part of it: a file, and what a link that stays in it leads to; a link that leads out is an error. */
+    b[0] = (struct box_bind){ dir, "/part", false, "note" };
+    b[1] = (struct box_bind){ dir, "/linked", true, "in" };
+    spec.bind_count = 2;
+    (void)snprintf(file, sizeof file, "%s/in", dir);
+    assert_int_equal(symlink("note", file), 0);
+    expect("parts", spec, "cat /part /linked", "hello\nhello\n");
+    (void)unlink(file);
+    b[1].sub = "out/hostname";
+    expect_error("a part outside", spec, "out/hostname' inside: Invalid cross-device link");
     (void)snprintf(file, sizeof file, "%s/made", dir);
     (void)unlink(file);
     (void)snprintf(file, sizeof file, "%s/note", dir);

@@ -8,7 +8,7 @@
 
 static int hold(const struct plan_row *row, int map_fd)
 {
-    OWN_FD int fd = mounts_clone_tree(AT_FDCWD, row->source, 0);
+    OWN_FD int fd = mounts_clone_row(row);
     struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)map_fd };
     struct err ignored;
 

@@ -17,6 +17,21 @@ int mounts_clone_tree(int dir_fd, const char *path, unsigned flags)
                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | flags);
 }
 
+int mounts_clone_row(const struct plan_row *row)
+{
+    struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+    OWN_FD int dir_fd = -1, fd = -1;
+
+    if (!row->sub)
+        return mounts_clone_tree(AT_FDCWD, row->source, 0);
+    dir_fd = open(row->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0)
+        return -1;
+    fd = (int)syscall(SYS_openat2, dir_fd, row->sub, &how, sizeof how);
+    return fd < 0 ? -1 : mounts_clone_tree(fd, "", AT_EMPTY_PATH);
+}
+
 int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
 {
     struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
@@ -49,11 +64,12 @@ static int hold_row(struct mounts *m, size_t i, struct err *e)
     struct stat st;
 
     if (m->tree_fds[i] < 0) {
-        m->tree_fds[i] = mounts_clone_tree(AT_FDCWD, row->source, 0);
+        m->tree_fds[i] = mounts_clone_row(row);
         if (m->tree_fds[i] < 0 && errno == ENOENT && (row->flags & PLAN_OPTIONAL))
             return 0;
         if (m->tree_fds[i] < 0)
-            return err_sys(e, "cannot show '%s' inside", row->source);
+            return err_sys(e, "cannot show '%s%s%s' inside", row->source, row->sub ? "/" : "",
+                           row->sub ? row->sub : "");
         if (mounts_restrict(m->tree_fds[i], row->flags, e) < 0)
             return err_wrap(e, "'%s'", row->source);
     }

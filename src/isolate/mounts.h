@@ -20,6 +20,8 @@ struct mounts {
 
 /* A copy of the tree at a path, mounted nowhere: its descriptor, or -1 with errno. */
 int mounts_clone_tree(int dir_fd, const char *path, unsigned flags);
+/* The same of what a bind row shows. */
+int mounts_clone_row(const struct plan_row *row);
 /* Gives such a copy its place: name below target_fd, or target_fd itself for "". -1 with errno. */
 int mounts_place(int tree_fd, int target_fd, const char *name);
 /* Only ever adds restrictions (enum plan_flag): in a user namespace those of the host's mounts are locked anyway. */

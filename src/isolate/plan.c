@@ -145,10 +145,10 @@ static char *inside_path(const char *path)
     return clean.n ? span_dup(buf_span(&clean)) : NULL;
 }
 
-static int add_bind(struct plan *p, const char *source, const char *target, bool is_writable,
-                    struct err *e)
+static int add_bind(struct plan *p, const struct box_bind *b, struct err *e)
 {
-    struct plan_row row = { .op = PLAN_BIND, .source = source };
+    const char *source = b->source, *target = b->target;
+    struct plan_row row = { .op = PLAN_BIND, .source = source, .sub = b->sub };
     char *clean = inside_path(target);
 
     if (!clean) {
@@ -168,7 +168,7 @@ static int add_bind(struct plan *p, const char *source, const char *target, bool
         (row.target[4] == '/' || row.target[4] == '\0'))
         return err_set(e, ERR_INVALID, "nothing can be shown at '%s': proc is the kernel's",
                        target);
-    row.flags = PLAN_FOREIGN | PLAN_NODEV | (is_writable ? 0 : PLAN_RDONLY);
+    row.flags = PLAN_FOREIGN | PLAN_NODEV | (b->is_writable ? 0 : PLAN_RDONLY);
     if (p->ids.kind == IDS_ROOT) /* an account's files are the user's already */
         row.flags |= PLAN_IDMAP;
     return add_parents(p, row.target, PLAN_FOREIGN, e) < 0 ? -1 : add(p, row, e);
@@ -217,7 +217,8 @@ static int add_usr(struct plan *p, const struct plan_host *host, struct err *e)
     for (size_t i = 0; i < LEN(merged); i++) {
         struct plan_row row = { .op = PLAN_LINK, .target = merged[i], .source = to[i] };
 
-        if (host->has_dir[i] && add_bind(p, from[i], from[i], false, e) < 0)
+        if (host->has_dir[i] &&
+            add_bind(p, &(struct box_bind){ .source = from[i], .target = from[i] }, e) < 0)
             return -1;
         if (host->has_merged[i] && add(p, row, e) < 0)
             return -1;
@@ -381,14 +382,11 @@ static int add_proc(struct plan *p, struct err *e)
 static int add_callers(struct plan *p, const struct box_spec *spec, struct err *e)
 {
     for (const char *const *h = spec->host_paths; h && *h; h++)
-        if (add_bind(p, *h, *h, false, e) < 0)
+        if (add_bind(p, &(struct box_bind){ .source = *h, .target = *h }, e) < 0)
             return err_wrap(e, "host path");
-    for (size_t i = 0; i < spec->bind_count; i++) {
-        const struct box_bind *b = &spec->binds[i];
-
-        if (add_bind(p, b->source, b->target, b->is_writable, e) < 0)
+    for (size_t i = 0; i < spec->bind_count; i++)
+        if (add_bind(p, &spec->binds[i], e) < 0)
             return err_wrap(e, "volume");
-    }
     return 0;
 }
 

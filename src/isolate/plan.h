@@ -45,7 +45,8 @@ struct plan_row {
     enum plan_op op;
     const char *target; /* inside, relative to the new root */
     const char *source;
-    unsigned flags; /* enum plan_flag */
+    const char *sub; /* of a bind: what below the source; NULL: all of it */
+    unsigned flags;  /* enum plan_flag */
     mode_t mode;
     uint64_t bytes;
 };

@@ -107,7 +107,7 @@ static void nothing_else_of_the_host(void **state)
 
 static void order(void **state)
 {
-    static const struct box_bind binds[] = { { "/srv/data", "/data/deep//in/./", true } };
+    static const struct box_bind binds[] = { { "/srv/data", "/data/deep//in/./", true, "a/b" } };
     static const char *const host_paths[] = { "/opt/tool", NULL };
     const struct box_spec spec = { .name = "x",
                                    .uid = 1000,
@@ -123,6 +123,8 @@ static void order(void **state)
     assert_true(index_of(&p, PLAN_DIR, "data") < index_of(&p, PLAN_DIR, "data/deep"));
     assert_true(index_of(&p, PLAN_DIR, "data/deep") < index_of(&p, PLAN_BIND, "data/deep/in"));
     assert_int_equal(find(&p, PLAN_BIND, "data/deep/in")->flags, PLAN_FOREIGN | PLAN_NODEV);
+    assert_string_equal(find(&p, PLAN_BIND, "data/deep/in")->sub, "a/b");
+    assert_null(find(&p, PLAN_BIND, "opt/tool")->sub);
     assert_int_equal(find(&p, PLAN_BIND, "opt/tool")->flags,
                      PLAN_FOREIGN | PLAN_NODEV | PLAN_RDONLY);
     assert_true(index_of(&p, PLAN_PROC, "proc") <

@@ -61,6 +61,7 @@ static void put_binds(struct writer *w, const struct box_spec *box)
         put_str(w, "source", box->binds[i].source);
         put_str(w, "target", box->binds[i].target);
         put_bool(w, "writable", box->binds[i].is_writable);
+        put_str(w, "sub", box->binds[i].sub);
         json_out_object_end(&w->out);
     }
     json_out_array_end(&w->out);
@@ -186,6 +187,7 @@ static void get_binds(struct reader *r, struct spec *s)
         b->source = get_str(r, item, "source");
         b->target = get_str(r, item, "target");
         b->is_writable = get_bool(r, item, "writable");
+        b->sub = get_str(r, item, "sub");
         if (!b->source || !b->target)
             refuse(r, "volumes");
     }

@@ -6,7 +6,7 @@
 
 static const char *const words[] = { "sh", "-c", "echo \"ä\" \\ \n", NULL };
 static const char *const env[] = { "A=1", "EMPTY=", NULL };
-static const struct box_bind binds[] = { { "/a b", "/in", true }, { "/c", "/d", false } };
+static const struct box_bind binds[] = { { "/a b", "/in", true }, { "/c", "/d", false, "e/f" } };
 
 static struct spec full_spec(void)
 {
@@ -61,6 +61,8 @@ static void a_spec_comes_back(void **state)
     assert_int_equal(got->bind_count, 2);
     assert_string_equal(got->binds[0].source, "/a b");
     assert_true(got->binds[0].is_writable && !got->binds[1].is_writable);
+    assert_null(got->binds[0].sub);
+    assert_string_equal(got->binds[1].sub, "e/f");
     assert_string_equal(got->cwd, "/w");
     assert_true(got->uid == 7 && got->gid == 8 && got->wants_range && got->is_read_only &&
                 got->is_best_effort && got->root_bytes == 1ull << 40);
