@@ -1,0 +1,427 @@
+#include "node/images.h"
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "kube/yaml.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The rows behind the operator's. Public names of servers that silica-runtime takes the place of; then names that people
+ * use for "any Linux"; then what stays up and does nothing. */
+static const char defaults[] =
+    "images:\n"
+    "- {names: ['*/sandboxd*', '*/silica-runtime*'], root: host, server: true, serverOptions: true,\n"
+    "   serverCommands: [sandboxd, '*/sandboxd', silica-runtime, '*/silica-runtime']}\n"
+    "- {names: ['*/python-runtime-sandbox*', 'python:*'], root: host, server: true,\n"
+    "   serverCommands: [uvicorn, '*/uvicorn']}\n"
+    "- {names: [host], root: host, command: [sleep, infinity]}\n"
+    "- {names: ['*/pause:*'], root: host, command: [sleep, infinity]}\n"
+    "- {names: ['busybox:*', 'debian:*', 'ubuntu:*', 'alpine:*'], root: host, command: [sh]}\n";
+
+struct images {
+    struct json_doc *own, *ours; /* the operator's rows, or NULL; and ours, or NULL */
+    struct image *rows;
+    size_t n;
+    char **texts; /* that rows point to */
+    size_t text_count;
+    char *dir;
+    int dir_fd; /* -1: not from a file */
+    struct stat seen;
+};
+
+void images_free(struct images *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->text_count; i++)
+        free(t->texts[i]);
+    for (size_t i = 0; i < t->n; i++)
+        free((void *)(uintptr_t)t->rows[i].env);
+    free(t->texts);
+    free(t->rows);
+    json_doc_unref(t->own);
+    json_doc_unref(t->ours);
+    own_fd_close(&t->dir_fd);
+    free(t->dir);
+    free(t);
+}
+
+static void images_done(struct images **t)
+{
+    images_free(*t);
+}
+
+/* ---- a row ---- */
+
+static char *keep(struct images *t, char *text)
+{
+    t->texts = own_resize(t->texts, t->text_count + 1, sizeof *t->texts);
+    return t->texts[t->text_count++] = text;
+}
+
+/* A list of texts, each without NULs; *ret is NULL where there is none. */
+static int read_list(const struct json *row, const char *key, const struct json **ret,
+                     struct err *e)
+{
+    const struct json *list = json_get(row, key);
+
+    *ret = NULL;
+    if (!list || json_is_null(list))
+        return 0;
+    if (json_type(list) != JSON_ARRAY)
+        return err_set(e, ERR_INVALID, "%s is a %s, not a list", key, json_type_name(list));
+    JSON_EACH(item, list)
+    if (!json_cstr(item))
+        return err_set(e, ERR_INVALID, "%s holds something that is no text", key);
+    *ret = list;
+    return 0;
+}
+
+static int read_flag(const struct json *row, const char *key, bool *ret, struct err *e)
+{
+    const struct json *v = json_get(row, key);
+
+    if (v && !json_bool(v, ret))
+        return err_set(e, ERR_INVALID, "%s is neither true nor false", key);
+    return 0;
+}
+
+static int read_env(struct images *t, const struct json *row, struct image *im, struct err *e)
+{
+    const struct json *env = json_get(row, "env");
+    const char **v;
+    size_t n = 0;
+
+    if (env && json_type(env) != JSON_OBJECT)
+        return err_set(e, ERR_INVALID, "env is a %s, not a map", json_type_name(env));
+    im->env = v = own_array(json_count(env) + 1, sizeof *v);
+    JSON_MEMBERS(name, value, env)
+    {
+        const char *key = json_cstr(name), *text = json_cstr(value);
+        char *var;
+
+        if (!key || !*key || strchr(key, '=') || !text)
+            return err_set(e, ERR_INVALID, "env: '%.*s' is no variable with a text",
+                           SPAN_ARG(json_str(name)));
+        if (asprintf(&var, "%s=%s", key, text) < 0)
+            abort();
+        v[n++] = keep(t, var);
+    }
+    return 0;
+}
+
+static int read_ports(const struct json *row, struct image *im, struct err *e)
+{
+    const struct json *ports = json_get(row, "ports");
+
+    if (ports && json_type(ports) != JSON_ARRAY)
+        return err_set(e, ERR_INVALID, "ports is a %s, not a list", json_type_name(ports));
+    JSON_EACH(port, ports)
+    {
+        uint64_t number;
+
+        if (!json_u64(port, &number) || number < 1 || number > UINT16_MAX)
+            return err_set(e, ERR_INVALID, "ports holds something that is no port");
+        if (im->port_count == IMAGE_PORTS_MAX)
+            return err_set(e, ERR_LIMIT, "more than %d ports", IMAGE_PORTS_MAX);
+        im->ports[im->port_count++] = (uint16_t)number;
+    }
+    return 0;
+}
+
+static int check_keys(const struct json *object, const char *const *known, size_t n, struct err *e)
+{
+    JSON_MEMBERS(name, value, object)
+    {
+        bool is_known = false;
+
+        for (size_t i = 0; i < n; i++)
+            is_known |= span_is(json_str(name), known[i]);
+        if (!is_known)
+            return err_set(e, ERR_INVALID, "'%.*s' is nothing that is known here",
+                           SPAN_ARG(json_str(name)));
+    }
+    return 0;
+}
+
+static int read_root(struct images *t, const struct json *row, struct image *im, struct err *e)
+{
+    const struct json *cwd = json_get(row, "workingDir");
+    char *id;
+
+    im->root = json_cstr(json_get(row, "root"));
+    if (!im->root)
+        return err_set(e, ERR_INVALID, "there is no root, such as root: host");
+    if (strcmp(im->root, "host") != 0)
+        return err_set(e, ERR_INVALID, "root '%s' is not known: the only one is 'host'", im->root);
+    if (asprintf(&id, "silica://%s", im->root) < 0)
+        abort();
+    im->id = keep(t, id);
+    im->cwd = json_cstr(cwd);
+    if (cwd && (!im->cwd || im->cwd[0] != '/'))
+        return err_set(e, ERR_INVALID, "workingDir is no absolute path");
+    return 0;
+}
+
+static int read_row(struct images *t, const struct json *row, struct image *im, struct err *e)
+{
+    static const char *const keys[] = { "names",         "root",    "server", "serverCommands",
+                                        "serverOptions", "command", "env",    "ports",
+                                        "workingDir" };
+    static const uint16_t server_ports[] = { 8888, 8080, 9090 };
+
+    if (json_type(row) != JSON_OBJECT)
+        return err_set(e, ERR_INVALID, "it is a %s, not a map", json_type_name(row));
+    if (check_keys(row, keys, LEN(keys), e) < 0 || read_list(row, "names", &im->names, e) < 0 ||
+        read_list(row, "serverCommands", &im->server_commands, e) < 0 ||
+        read_list(row, "command", &im->command, e) < 0 ||
+        read_flag(row, "server", &im->is_server, e) < 0 ||
+        read_flag(row, "serverOptions", &im->has_options, e) < 0 || read_root(t, row, im, e) < 0 ||
+        read_ports(row, im, e) < 0)
+        return -1;
+    if (!json_count(im->names))
+        return err_set(e, ERR_INVALID, "there are no names");
+    if (im->is_server && im->command)
+        return err_set(e, ERR_INVALID, "a server has no command of its own");
+    if (im->is_server && !im->port_count) {
+        memcpy(im->ports, server_ports, sizeof server_ports);
+        im->port_count = LEN(server_ports);
+    }
+    return read_env(t, row, im, e);
+}
+
+/* ---- the table ---- */
+
+static int add_rows(struct images *t, struct json_doc *doc, struct err *e)
+{
+    const struct json *list = json_get(json_doc_root(doc), "images");
+
+    if (list && json_type(list) != JSON_ARRAY)
+        return err_set(e, ERR_INVALID, "images is a %s, not a list", json_type_name(list));
+    JSON_EACH(row, list)
+    {
+        if (t->n == IMAGES_ROWS_MAX)
+            return err_set(e, ERR_LIMIT, "more than %d images", IMAGES_ROWS_MAX);
+        t->rows = own_resize(t->rows, t->n + 1, sizeof *t->rows);
+        t->rows[t->n] = (struct image){ 0 };
+        t->n++;
+        if (read_row(t, row, &t->rows[t->n - 1], e) < 0)
+            return err_wrap(e, "image %zu", t->n);
+    }
+    return 0;
+}
+
+static int read_own(struct images *t, struct span text, bool *ret_has_defaults, struct err *e)
+{
+    static const char *const keys[] = { "defaults", "images" };
+    OWN(buf_done) struct buf repeats = BUF_INIT(512);
+    const struct json *root;
+
+    if (kube_yaml_to_doc(text, &repeats, &t->own, e) < 0)
+        return -1;
+    if (repeats.n)
+        return err_set(e, ERR_INVALID, "%s", buf_cstr(&repeats));
+    root = json_doc_root(t->own);
+    if (json_is_null(root)) /* an empty file */
+        return 0;
+    if (json_type(root) != JSON_OBJECT)
+        return err_set(e, ERR_INVALID, "it is a %s, not a map", json_type_name(root));
+    if (check_keys(root, keys, LEN(keys), e) < 0 ||
+        read_flag(root, "defaults", ret_has_defaults, e) < 0)
+        return -1;
+    return add_rows(t, t->own, e);
+}
+
+int images_parse(struct span text, const char *dir, struct images **ret, struct err *e)
+{
+    OWN(images_done) struct images *t = NEW(struct images);
+    bool has_defaults = true;
+
+    t->dir = own_strdup(dir);
+    t->dir_fd = -1;
+    if (text.n && read_own(t, text, &has_defaults, e) < 0)
+        return -1;
+    if (has_defaults && (kube_yaml_to_doc(span_cstr(defaults), NULL, &t->ours, e) < 0 ||
+                         add_rows(t, t->ours, e) < 0))
+        return err_wrap(e, "our own table of images");
+    *ret = take_ptr(&t);
+    return 0;
+}
+
+/* The file that is there; -1 with ENOENT where there is none. */
+static int open_file(int dir_fd, const char **ret_name)
+{
+    static const char *const names[] = { IMAGES_FILE, IMAGES_FILE_JSON };
+    int fd = -1;
+
+    for (size_t i = 0; i < LEN(names) && fd < 0; i++) {
+        *ret_name = names[i];
+        fd = openat(dir_fd, names[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0 && errno != ENOENT)
+            return -1;
+    }
+    return fd;
+}
+
+int images_load(int dir_fd, const char *dir, struct images **ret, struct err *e)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(IMAGES_FILE_MAX_BYTES);
+    const char *name = IMAGES_FILE;
+    OWN_FD int fd = open_file(dir_fd, &name);
+    struct stat seen = { 0 };
+    struct images *t;
+
+    if (fd < 0 && errno != ENOENT)
+        return err_sys(e, "cannot open '%s/%s'", dir, name);
+    if (fd >= 0 && (fstat(fd, &seen) < 0 || fd_read_all(fd, &text, e) < 0))
+        return err_wrap(e, "cannot read '%s/%s'", dir, name);
+    if (images_parse(buf_span(&text), dir, &t, e) < 0)
+        return err_wrap(e, "'%s/%s'", dir, name);
+    t->seen = seen;
+    t->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
+    if (t->dir_fd < 0) {
+        images_free(t);
+        return err_sys(e, "cannot keep '%s' open", dir);
+    }
+    *ret = t;
+    return 0;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+int images_reload(struct images **t, struct err *e)
+{
+    struct stat now = { 0 };
+    const char *name;
+    OWN_FD int fd = open_file((*t)->dir_fd, &name);
+    struct images *fresh;
+
+    if (fd >= 0 && fstat(fd, &now) < 0)
+        return err_sys(e, "cannot look at '%s/%s'", (*t)->dir, name);
+    if (is_same_file(&now, &(*t)->seen))
+        return 0;
+    if (images_load((*t)->dir_fd, (*t)->dir, &fresh, e) < 0)
+        return -1;
+    images_free(*t);
+    *t = fresh;
+    return 0;
+}
+
+/* ---- names ---- */
+
+static bool fits(struct span pattern, struct span name)
+{
+    struct span star_pattern = SPAN_NONE, star_name = SPAN_NONE;
+
+    /* One star to come back to is enough: what an earlier one took, the later one can take as well. */
+    while (name.n) {
+        if (pattern.n && pattern.p[0] == '*') {
+            star_pattern = pattern = span_skip(pattern, 1);
+            star_name = name;
+        } else if (pattern.n && pattern.p[0] == name.p[0]) {
+            pattern = span_skip(pattern, 1);
+            name = span_skip(name, 1);
+        } else if (star_name.n) {
+            star_name = span_skip(star_name, 1);
+            name = star_name;
+            pattern = star_pattern;
+        } else {
+            return false;
+        }
+    }
+    while (pattern.n && pattern.p[0] == '*')
+        pattern = span_skip(pattern, 1);
+    return !pattern.n;
+}
+
+bool image_name_fits(struct span pattern, struct span name)
+{
+    if (fits(pattern, name))
+        return true;
+    return span_starts(pattern, "*/") && fits(span_skip(pattern, 2), name);
+}
+
+static bool has_tag(struct span name)
+{
+    size_t colon = SIZE_MAX, slash = 0;
+
+    for (size_t i = 0; i < name.n; i++) {
+        if (name.p[i] == ':')
+            colon = i;
+        if (name.p[i] == '/')
+            slash = i;
+    }
+    return colon != SIZE_MAX && colon >= slash; /* else it is a registry's port */
+}
+
+static bool is_name(struct span name)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@",
+                    name.p[i]) ||
+            !name.p[i])
+            return false;
+    return name.n && name.n <= IMAGE_NAME_MAX_BYTES && name.p[0] != '/' && name.p[0] != ':' &&
+           name.p[0] != '@' && name.p[name.n - 1] != '/' && name.p[name.n - 1] != ':';
+}
+
+static void normalise(const char *name, char *ret, size_t size)
+{
+    struct span rest = span_cstr(name), base;
+
+    (void)span_cut(&rest, '@', &base);
+    if (span_starts(base, "docker.io/"))
+        base = span_skip(base, strlen("docker.io/"));
+    if (span_starts(base, "library/"))
+        base = span_skip(base, strlen("library/"));
+    (void)snprintf(ret, size, "%.*s%s", SPAN_ARG(base), has_tag(base) ? "" : ":latest");
+}
+
+bool image_any_fits(const struct json *patterns, struct span name)
+{
+    JSON_EACH(pattern, patterns)
+    if (image_name_fits(json_str(pattern), name))
+        return true;
+    return false;
+}
+
+int images_find(const struct images *t, const char *name, const char *policy,
+                const struct image **ret, const char **ret_reason, struct err *e)
+{
+    char full[IMAGE_NAME_MAX_BYTES + 16];
+
+    if (!is_name(span_cstr(name))) {
+        *ret_reason = "InvalidImageName";
+        return err_set(e, ERR_INVALID,
+                       "Failed to apply default image tag \"%.200s\": couldn't parse image name "
+                       "\"%.200s\": invalid reference format",
+                       name, name);
+    }
+    normalise(name, full, sizeof full);
+    for (size_t i = 0; i < t->n; i++) {
+        if (image_any_fits(t->rows[i].names, span_cstr(full)) ||
+            image_any_fits(t->rows[i].names, span_cstr(name))) {
+            *ret = &t->rows[i];
+            return 0;
+        }
+    }
+    if (policy && strcmp(policy, "Never") == 0) {
+        *ret_reason = "ErrImageNeverPull";
+        return err_set(e, ERR_NOT_FOUND,
+                       "Container image \"%s\" is not present with pull policy of Never", name);
+    }
+    *ret_reason = "ErrImagePull";
+    return err_set(
+        e, ERR_NOT_FOUND,
+        "image \"%.160s\" is not in the table of images, and nothing is pulled here: to run "
+        "it on this machine's own programs, add to '%.120s/" IMAGES_FILE
+        "' under images: - {names: [\"%.80s\"], root: host}",
+        name, t->dir, name);
+}

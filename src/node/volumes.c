@@ -1,0 +1,282 @@
+#include "node/volumes.h"
+
+#include "kube/quantity.h"
+#include "node/dirtree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PLACE_MAX_BYTES 1024
+#define NANO            1000000000
+
+enum sort { SORT_EMPTY, SORT_CLAIM, SORT_CONTENT, SORT_REFUSED };
+
+/* A name that is one part of a path, and no way up. The server let no other in; nobody trusts it with the disk. */
+static bool is_part(const char *name)
+{
+    return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static enum sort sort_of(const struct json *volume)
+{
+    if (json_type(json_get(volume, "emptyDir")) == JSON_OBJECT)
+        return SORT_EMPTY;
+    if (json_type(json_get(volume, "persistentVolumeClaim")) == JSON_OBJECT)
+        return SORT_CLAIM;
+    return volume_content_is(volume) ? SORT_CONTENT : SORT_REFUSED;
+}
+
+static const char *name_of(const struct json *volume)
+{
+    const char *name = json_cstr(json_get(volume, "name"));
+
+    return name ? name : "";
+}
+
+/* ---- places ---- */
+
+static bool claim_place(const struct object *claim, char *ret, size_t size)
+{
+    if (!is_part(object_namespace(claim)) || !is_part(object_name(claim)) ||
+        !is_part(object_uid(claim)))
+        return false;
+    (void)snprintf(ret, size, VOLUMES_CLAIMS "/%s/%s.%s", object_namespace(claim),
+                   object_name(claim), object_uid(claim));
+    return true;
+}
+
+static const struct object *claim_of(const struct volumes_spec *s, const struct json *volume)
+{
+    const char *name = json_cstr(json_get(json_get(volume, "persistentVolumeClaim"), "claimName"));
+
+    return name ? needs_object(s->needs, NEED_CLAIM, name) : NULL;
+}
+
+bool volume_place(const struct volumes_spec *s, const struct json *volume, char *ret, size_t size)
+{
+    const struct object *claim;
+
+    if (sort_of(volume) == SORT_CLAIM) {
+        claim = claim_of(s, volume);
+        return claim && claim_place(claim, ret, size);
+    }
+    if (!is_part(name_of(volume)) || !is_part(object_uid(s->downward.pod)))
+        return false;
+    (void)snprintf(ret, size, VOLUMES_PODS "/%s/volumes/%s", object_uid(s->downward.pod),
+                   name_of(volume));
+    return true;
+}
+
+/* The directories above are ours alone; the volume itself is open to whoever runs inside. */
+static int make_place(const struct volumes_spec *s, const char *place, mode_t mode, int *ret_fd,
+                      struct err *e)
+{
+    const char *slash = strrchr(place, '/');
+    OWN_MEM char *above = span_dup(span_of(place, (size_t)(slash - place)));
+    OWN_FD int above_fd = -1;
+
+    if (dirtree_open(s->dir_fd, above, 0700, &above_fd, e) < 0)
+        return -1;
+    return dirtree_open(above_fd, slash + 1, mode, ret_fd, e);
+}
+
+/* ---- preparing ---- */
+
+/* fsGroup: its members write, and what is made in there is the group's too. */
+static int give_to_group(const struct volumes_spec *s, int fd, struct err *e)
+{
+    struct stat st;
+
+    if (!s->owner.has_group)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "cannot look at it");
+    if (st.st_gid == s->owner.group && (st.st_mode & 02770) == 02770)
+        return 0;
+    if (fchown(fd, (uid_t)-1, s->owner.group) < 0 || fchmod(fd, (st.st_mode & 07777) | 02770) < 0)
+        return err_sys(e, "cannot give it to group %u", s->owner.group);
+    return 0;
+}
+
+static int prepare_empty(const struct volumes_spec *s, const struct json *volume, int fd,
+                         struct notes *notes, struct err *e)
+{
+    struct span medium = json_str(json_get(json_get(volume, "emptyDir"), "medium"));
+
+    if (span_is(medium, "Memory"))
+        notes_add(notes, "VolumeMediumNotServed",
+                  "volume \"%s\": medium Memory is not served: it is on disk", name_of(volume));
+    else if (medium.n)
+        return err_set(e, ERR_UNSUPPORTED, "medium %.*s is not served here", SPAN_ARG(medium));
+    return give_to_group(s, fd, e);
+}
+
+static int prepare_content(const struct volumes_spec *s, const struct json *volume, int fd,
+                           bool *changed, struct err *e)
+{
+    const struct volume_source from = { .downward = &s->downward, .needs = s->needs };
+    OWN(volume_content_done) struct volume_content content = { 0 };
+    bool is_changed;
+
+    if (volume_content_make(&from, volume, &content, e) < 0 ||
+        volume_write(fd, &content, &s->owner, &is_changed, e) < 0)
+        return -1;
+    *changed |= is_changed;
+    return 0;
+}
+
+static int refuse(const struct json *volume, struct err *e)
+{
+    if (json_get(volume, "hostPath")) {
+        (void)err_set(
+            e, ERR_UNSUPPORTED,
+            "hostPath is refused: a Pod sees nothing of this machine's files but its image");
+        err_hint(e, "a persistentVolumeClaim is a plain directory that outlives the Pod");
+        return -1;
+    }
+    JSON_MEMBERS(key, value, volume)
+    if (!span_is(json_str(key), "name"))
+        return err_set(e, ERR_UNSUPPORTED, "%.*s volumes are not served here",
+                       SPAN_ARG(json_str(key)));
+    return err_set(e, ERR_UNSUPPORTED, "it says nothing of its kind");
+}
+
+static int check_claim(const struct volumes_spec *s, const struct json *volume, struct err *e)
+{
+    const char *name = json_cstr(json_get(json_get(volume, "persistentVolumeClaim"), "claimName"));
+    const struct object *claim = claim_of(s, volume);
+    const char *mode = claim ? object_text(claim, "spec.volumeMode") : NULL;
+
+    if (!claim)
+        return need_missing(NEED_CLAIM, name ? name : "", e);
+    if (object_is_deleting(claim))
+        return err_set(e, ERR_CONFLICT, "persistentvolumeclaim \"%s\" is being deleted", name);
+    if (mode && strcmp(mode, "Block") == 0)
+        return err_set(e, ERR_UNSUPPORTED, "volumeMode Block is not served here");
+    return 0;
+}
+
+static int prepare_one(const struct volumes_spec *s, const struct json *volume, bool *changed,
+                       struct notes *notes, struct err *e)
+{
+    enum sort sort = sort_of(volume);
+    char place[PLACE_MAX_BYTES];
+    OWN_FD int fd = -1;
+
+    if (sort == SORT_REFUSED)
+        return refuse(volume, e);
+    if (sort == SORT_CLAIM && check_claim(s, volume, e) < 0)
+        return -1;
+    if (!volume_place(s, volume, place, sizeof place))
+        return err_set(e, ERR_INVALID, "its name cannot be that of a directory");
+    if (make_place(s, place, sort == SORT_CONTENT ? 0755 : 0777, &fd, e) < 0)
+        return -1;
+    switch (sort) {
+    case SORT_EMPTY:
+        return prepare_empty(s, volume, fd, notes, e);
+    case SORT_CLAIM:
+        return give_to_group(s, fd, e);
+    case SORT_CONTENT:
+        return prepare_content(s, volume, fd, changed, e);
+    case SORT_REFUSED:
+        break;
+    }
+    return 0;
+}
+
+int volumes_prepare(const struct volumes_spec *s, bool *ret_changed, struct notes *notes,
+                    struct err *e)
+{
+    bool changed = false;
+
+    JSON_EACH(volume, object_at(s->downward.pod, "spec.volumes"))
+    if (prepare_one(s, volume, &changed, notes, e) < 0)
+        return err_wrap(e, "MountVolume.SetUp failed for volume \"%s\" ", name_of(volume));
+    if (ret_changed)
+        *ret_changed = changed;
+    return 0;
+}
+
+/* ---- measuring ---- */
+
+static int measure_one(const struct volumes_spec *s, const struct json *volume,
+                       struct volumes_use *use, struct err *e)
+{
+    const struct json *limit_text = json_get(json_get(volume, "emptyDir"), "sizeLimit");
+    char place[PLACE_MAX_BYTES];
+    struct dirtree_count count;
+    struct quantity limit;
+    OWN_FD int fd = -1;
+
+    if (sort_of(volume) == SORT_CLAIM || !volume_place(s, volume, place, sizeof place))
+        return 0;
+    if (dirtree_find(s->dir_fd, place, &fd, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : -1;
+    if (dirtree_count(fd, &count, e) < 0)
+        return -1;
+    use->bytes += count.bytes;
+    if (use->is_over || !quantity_parse(json_str(limit_text), &limit) || limit.nano <= 0)
+        return 0;
+    use->is_over = count.is_partial || (__int128)count.bytes * NANO > limit.nano;
+    if (use->is_over)
+        (void)snprintf(use->message, sizeof use->message,
+                       "Usage of EmptyDir volume \"%s\" exceeds the limit \"%.*s\". ",
+                       name_of(volume), SPAN_ARG(json_str(limit_text)));
+    return 0;
+}
+
+int volumes_measure(const struct volumes_spec *s, struct volumes_use *ret, struct err *e)
+{
+    struct volumes_use use = { 0 };
+
+    JSON_EACH(volume, object_at(s->downward.pod, "spec.volumes"))
+    if (measure_one(s, volume, &use, e) < 0)
+        return err_wrap(e, "volume \"%s\"", name_of(volume));
+    *ret = use;
+    return 0;
+}
+
+/* ---- removing ---- */
+
+/* One entry of a directory below the data directory, which may be gone already. */
+static int remove_at(int dir_fd, const char *place, struct err *e)
+{
+    const char *slash = strrchr(place, '/');
+    OWN_MEM char *above = span_dup(span_of(place, (size_t)(slash - place)));
+    OWN_FD int fd = -1;
+
+    if (dirtree_find(dir_fd, above, &fd, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : -1;
+    return dirtree_remove(fd, slash + 1, e);
+}
+
+int volumes_remove(int dir_fd, const char *pod_uid, struct err *e)
+{
+    char place[PLACE_MAX_BYTES];
+
+    if (!is_part(pod_uid))
+        return err_set(e, ERR_INVALID, "'%s' is no uid", pod_uid);
+    (void)snprintf(place, sizeof place, VOLUMES_PODS "/%s/volumes", pod_uid);
+    if (remove_at(dir_fd, place, e) < 0)
+        return err_wrap(e, "volumes of Pod %s", pod_uid);
+    *strrchr(place, '/') = '\0';
+    (void)unlinkat(dir_fd, place, AT_REMOVEDIR); /* somebody else's files may be in it */
+    return 0;
+}
+
+int volumes_remove_claim(int dir_fd, const struct object *claim, struct err *e)
+{
+    char place[PLACE_MAX_BYTES];
+
+    if (!claim_place(claim, place, sizeof place))
+        return err_set(e, ERR_INVALID, "the claim's name cannot be that of a directory");
+    if (remove_at(dir_fd, place, e) < 0)
+        return err_wrap(e, "claim %s/%s", object_namespace(claim), object_name(claim));
+    *strrchr(place, '/') = '\0';
+    (void)unlinkat(dir_fd, place, AT_REMOVEDIR); /* other claims may be in it */
+    return 0;
+}
