@@ -179,6 +179,16 @@ static int hear(struct box *b, int gate_fd, struct err *e)
                    WIFSIGNALED(b->status) ? WTERMSIG(b->status) : WEXITSTATUS(b->status));
 }
 
+/* We failed with a child that may have failed first: what it has said is then the reason, and ours that it is gone. */
+static int blame(struct box *b, int gate_fd, struct err *e)
+{
+    char word;
+
+    if (recv(gate_fd, &word, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && word == INSIDE_FAILED)
+        return hear(b, gate_fd, e);
+    return -1;
+}
+
 /* A word to the child. One that has given up has said why already, or its end says it: hear() finds out. */
 static void tell(int gate_fd, char word)
 {
@@ -219,10 +229,10 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
     if (cgroup_join(&b->cgroup, b->pid, is_born_in_v2, e) < 0)
-        return -1;
+        return blame(b, gate.ours, e);
     /* A user namespace that is joined has its ids already. */
     if (!spec->place.join_pidfd && ids_write(&in->plan->ids, b->pid, e) < 0)
-        return -1;
+        return blame(b, gate.ours, e);
     tell(gate.ours, INSIDE_GO);
     /* It still has to wait for us, so it cannot have ended. */
     if (b->is_foreign && !tree_start_ticks(b->pid, &b->start_ticks))
