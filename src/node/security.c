@@ -1,0 +1,260 @@
+#include "node/security.h"
+
+#include "node/downward.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define NANO           1000000000
+#define NANO_PER_MILLI 1000000
+
+/* ---- ids ---- */
+
+/* A field of the container's securityContext, else of the Pod's. */
+static const struct json *field(const struct object *pod, const struct json *container,
+                                const char *key)
+{
+    const struct json *v = json_get(json_get(container, "securityContext"), key);
+
+    return v ? v : json_get(object_at(pod, "spec.securityContext"), key);
+}
+
+static bool is_true(const struct json *v)
+{
+    bool yes = false;
+
+    return json_bool(v, &yes) && yes;
+}
+
+/* *ret stays where the field is absent. */
+static int read_id(const struct object *pod, const struct json *container, const char *key,
+                   bool *ret_is_given, uint32_t *ret, struct err *e)
+{
+    const struct json *v = field(pod, container, key);
+    uint64_t id;
+
+    *ret_is_given = json_type(v) == JSON_NUMBER;
+    if (!*ret_is_given)
+        return 0;
+    if (!json_u64(v, &id) || id > SECURITY_ID_MAX)
+        return err_set(e, ERR_INVALID, "%s %.*s: a sandbox has the ids 0 to %d", key,
+                       SPAN_ARG(json_number(v)), SECURITY_ID_MAX);
+    *ret = (uint32_t)id;
+    return 0;
+}
+
+static int check_nonroot(const struct object *pod, const struct json *container, uid_t uid,
+                         bool is_given, struct err *e)
+{
+    const char *name = json_cstr(json_get(container, "name"));
+
+    if (uid || !is_true(field(pod, container, "runAsNonRoot")))
+        return 0;
+    return err_set(e, ERR_INVALID, "%s (pod: \"%s_%s(%s)\", container: %s)",
+                   is_given ? "container's runAsUser breaks non-root policy"
+                            : "container has runAsNonRoot and image will run as root",
+                   object_name(pod), object_namespace(pod), object_uid(pod), name ? name : "");
+}
+
+static int read_ids(const struct object *pod, const struct json *container, struct security *s,
+                    struct err *e)
+{
+    bool has_user, has_group, has_fs;
+    uint32_t uid = 0, gid, fs_group = 0;
+
+    if (read_id(pod, container, "runAsUser", &has_user, &uid, e) < 0)
+        return -1;
+    gid = uid; /* as the sandbox's passwd has it */
+    if (read_id(pod, container, "runAsGroup", &has_group, &gid, e) < 0 ||
+        read_id(pod, NULL, "fsGroup", &has_fs, &fs_group, e) < 0)
+        return -1;
+    /* A sandbox's user is in one group. Where the Pod leaves the choice it is that of its files. */
+    if (has_fs && !has_group)
+        gid = fs_group;
+    s->uid = uid;
+    s->gid = gid;
+    s->owner = (struct volume_owner){
+        .has_user = has_user, .user = uid, .has_group = has_fs, .group = has_group ? gid : fs_group
+    };
+    return check_nonroot(pod, container, uid, has_user, e);
+}
+
+/* With one id to give, it is the first container's: they share a user namespace. */
+static int share_id(const struct object *pod, const struct json *container, struct security *s,
+                    struct notes *notes, struct err *e)
+{
+    const struct json *first = json_at(object_at(pod, "spec.containers"), 0);
+    struct security of_first = { 0 };
+    const char *name = json_cstr(json_get(container, "name"));
+
+    if (read_ids(pod, first, &of_first, e) < 0)
+        return -1;
+    if (of_first.uid != s->uid || of_first.gid != s->gid)
+        notes_add(notes, "IdsNotServed",
+                  "container \"%s\" runs as %u:%u, not as %u:%u: this account has one id to give",
+                  name, of_first.uid, of_first.gid, s->uid, s->gid);
+    s->uid = of_first.uid;
+    s->gid = of_first.gid;
+    s->owner = (struct volume_owner){ 0 };
+    return 0;
+}
+
+/* ---- resources ---- */
+
+static uint64_t in_units(const struct quantity *q, int64_t unit)
+{
+    __int128 n = q->nano / unit + (q->nano % unit > 0);
+
+    return n > (__int128)INT64_MAX ? INT64_MAX : (uint64_t)n;
+}
+
+static void read_resources(const struct json *container, struct security *s, struct notes *notes)
+{
+    const char *name = json_cstr(json_get(container, "name"));
+
+    JSON_MEMBERS(key, value, json_get(json_get(container, "resources"), "limits"))
+    {
+        struct quantity q;
+
+        if (!downward_amount(value, &q) || q.nano <= 0)
+            continue;
+        if (span_is(json_str(key), "cpu"))
+            s->limits.cpu_milli = in_units(&q, NANO_PER_MILLI);
+        else if (span_is(json_str(key), "memory"))
+            s->limits.memory_bytes = in_units(&q, NANO);
+        else if (span_is(json_str(key), "ephemeral-storage"))
+            s->root_bytes = in_units(&q, NANO);
+        else
+            notes_add(notes, "FieldNotServed",
+                      "container \"%s\": this node has no %.*s to give: resources.limits", name,
+                      SPAN_ARG(json_str(key)));
+    }
+}
+
+/* ---- what is not served ---- */
+
+enum when { IF_TRUE, IF_THERE, IF_WORD, IF_NOT_EMPTY };
+
+struct unserved {
+    const char *path; /* names with dots between */
+    enum when when;
+    const char *word; /* of IF_WORD: what it must not be */
+};
+
+static const struct unserved of_containers[] = {
+    { "securityContext.privileged", IF_TRUE },
+    { "securityContext.allowPrivilegeEscalation", IF_TRUE },
+    { "securityContext.capabilities.add", IF_NOT_EMPTY },
+    { "securityContext.procMount", IF_WORD, "Unmasked" },
+    { "securityContext.seLinuxOptions", IF_NOT_EMPTY },
+    { "securityContext.windowsOptions", IF_NOT_EMPTY },
+    { "securityContext.seccompProfile.type", IF_WORD, "Unconfined" },
+    { "securityContext.seccompProfile.type", IF_WORD, "Localhost" },
+    { "securityContext.appArmorProfile.type", IF_WORD, "Localhost" },
+    { "resources.claims", IF_NOT_EMPTY },
+};
+
+static const struct unserved of_pods[] = {
+    { "hostNetwork", IF_TRUE },
+    { "hostPID", IF_TRUE },
+    { "hostIPC", IF_TRUE },
+    { "shareProcessNamespace", IF_TRUE },
+    { "runtimeClassName", IF_THERE },
+    { "hostAliases", IF_NOT_EMPTY },
+    { "dnsConfig", IF_NOT_EMPTY },
+    { "ephemeralContainers", IF_NOT_EMPTY },
+    { "resourceClaims", IF_NOT_EMPTY },
+    { "securityContext.sysctls", IF_NOT_EMPTY },
+    { "securityContext.supplementalGroups", IF_NOT_EMPTY },
+    { "securityContext.seLinuxOptions", IF_NOT_EMPTY },
+    { "securityContext.windowsOptions", IF_NOT_EMPTY },
+    { "securityContext.seccompProfile.type", IF_WORD, "Unconfined" },
+    { "securityContext.seccompProfile.type", IF_WORD, "Localhost" },
+    { "securityContext.appArmorProfile.type", IF_WORD, "Localhost" },
+};
+
+static const struct json *at_path(const struct json *v, const char *path)
+{
+    struct span rest = span_cstr(path), name;
+
+    while (v && span_cut(&rest, '.', &name))
+        v = json_get_span(v, name);
+    return v;
+}
+
+static bool is_asked_for(const struct json *v, const struct unserved *u)
+{
+    switch (u->when) {
+    case IF_TRUE:
+        return is_true(v);
+    case IF_THERE:
+        return v && !json_is_null(v);
+    case IF_WORD:
+        return span_is(json_str(v), u->word);
+    case IF_NOT_EMPTY:
+        return json_count(v) > 0;
+    }
+    return false;
+}
+
+/* The names of those that are asked for, ", " between them. */
+static void list(const struct json *of, const struct unserved *table, size_t n, struct buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!is_asked_for(at_path(of, table[i].path), &table[i]))
+            continue;
+        if (out->n)
+            (void)buf_add_capped(out, SPAN(", "));
+        (void)buf_add_capped(out, span_cstr(table[i].path));
+        if (table[i].when == IF_WORD) {
+            (void)buf_add_capped(out, SPAN(" "));
+            (void)buf_add_capped(out, span_cstr(table[i].word));
+        }
+    }
+}
+
+void security_note_pod(const struct object *pod, struct notes *notes)
+{
+    OWN(buf_done) struct buf names = BUF_INIT(512);
+
+    list(object_member(pod, "spec"), of_pods, LEN(of_pods), &names);
+    if (names.n)
+        notes_add(notes, "FieldNotServed", "not served here, and left out: %s", buf_cstr(&names));
+}
+
+static void note_container(const struct json *container, struct notes *notes)
+{
+    OWN(buf_done) struct buf names = BUF_INIT(512);
+    const char *name = json_cstr(json_get(container, "name"));
+
+    list(container, of_containers, LEN(of_containers), &names);
+    JSON_EACH(port, json_get(container, "ports"))
+    {
+        uint64_t number;
+
+        if (json_u64(json_get(port, "hostPort"), &number) && number) {
+            (void)buf_add_capped(&names,
+                                 names.n ? SPAN(", ports.hostPort") : SPAN("ports.hostPort"));
+            break;
+        }
+    }
+    if (names.n)
+        notes_add(notes, "FieldNotServed", "container \"%s\": not served here, and left out: %s",
+                  name ? name : "", buf_cstr(&names));
+}
+
+int security_make(const struct object *pod, const struct json *container, bool has_ids,
+                  struct security *ret, struct notes *notes, struct err *e)
+{
+    struct security s = { 0 };
+
+    if (read_ids(pod, container, &s, e) < 0)
+        return -1;
+    if (!has_ids && share_id(pod, container, &s, notes, e) < 0)
+        return -1;
+    s.is_read_only = is_true(field(pod, container, "readOnlyRootFilesystem"));
+    read_resources(container, &s, notes);
+    note_container(container, notes);
+    *ret = s;
+    return 0;
+}
