@@ -1,5 +1,6 @@
 #include "node/prober.h"
 
+#include "http/grpc_serve.h"
 #include "http/testserver.h"
 #include "node/testpod.h"
 
@@ -174,6 +175,60 @@ static void asked(void **state)
     }
 }
 
+/* A service of the public health protocol: what it says is the service's name in the question. */
+static void *health(void *ctx, struct grpc_stream *s, struct span msg)
+{
+    struct span service = span_skip(msg, 2);
+
+    (void)ctx;
+    if (span_is(service, "none"))
+        grpc_stream_finish(s, GRPC_NOT_FOUND, "unknown service");
+    else {
+        grpc_stream_send(s, service.n ? SPAN("\x08\x02") : SPAN("\x08\x01"));
+        grpc_stream_finish(s, GRPC_OK, "");
+    }
+    return NULL;
+}
+
+static void on_request(void *ctx, struct http_exchange *x)
+{
+    if (span_is(http_path(x), "/grpc.health.v1.Health/Check"))
+        grpc_unary(x, 100, health, ctx, NULL);
+    else
+        grpc_refuse(x, GRPC_UNIMPLEMENTED, "");
+}
+
+static void grpc_services(void **state)
+{
+    static const struct {
+        const char *name, *probe, *want;
+    } services[] = {
+        { "serving", "{'grpc':{'port':%u}}", "" },
+        { "not serving", "{'grpc':{'port':%u,'service':'ill'}}",
+          "service unhealthy (responded with \"NOT_SERVING\")" },
+        { "unknown", "{'grpc':{'port':%u,'service':'none'}}",
+          "error: health rpc failed: unknown service" },
+    };
+    struct world *w = *state;
+    const struct http_server_config config = { .on_request = on_request, .ctx = w };
+    struct http_server *server = http_server_new(w->loop, &config);
+    uint16_t port = w->server.port;
+    struct net_listener *l;
+    struct net_addr at;
+    struct err e;
+
+    assert_int_equal(net_addr_parse("127.0.0.1:0", &at, &e), 0);
+    assert_int_equal(net_listen(w->loop, &at, http_server_accept, server, &l, &e), 0);
+    w->server.port = net_addr_port(net_listener_addr(l));
+    EACH(s, services) {
+        (void)start(w, s->probe, 20000);
+        finish(w, s->name, s->want);
+    }
+    w->server.port = port;
+    net_listener_close(l);
+    http_server_free(server);
+}
+
 static void called_off(void **state)
 {
     static const char *const probes[] = { "{'httpGet':{'port':%u}}", "{'tcpSocket':{'port':%u}}",
@@ -215,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(grpc_services, set_up, tear_down),
         cmocka_unit_test_setup_teardown(called_off, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_leaks, set_up, tear_down),
     };
