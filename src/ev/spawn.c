@@ -19,6 +19,7 @@
 
 struct launch {
     const struct spawn_spec *spec;
+    pid_t parent; /* us, for SPAWN_TIED */
     struct spawn_fail
         fail; /* written by the child, read by us when it is gone: no copy in between */
 };
@@ -171,6 +172,14 @@ IN_CHILD static long run_program(const struct spawn_spec *s)
     return is_denied ? -EACCES : -ENOENT;
 }
 
+/* The kernel tells of a death that comes after we asked. For one that came before, there is another parent by now. */
+IN_CHILD static int tie(struct launch *l)
+{
+    if (check(l, SPAWN_STEP_SESSION, call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0)) < 0)
+        return -1;
+    return check(l, SPAWN_STEP_SESSION, call(SYS_getppid, 0, 0, 0, 0) == l->parent ? 0 : -ESRCH);
+}
+
 /* Who we are: the child, on the parent's memory; its thread sleeps, or goes on beside us. Nothing here may lock,
  * allocate, or write anywhere but this stack and *l: not even errno. */
 IN_CHILD static int child_main(void *arg)
@@ -185,6 +194,8 @@ IN_CHILD static int child_main(void *arg)
         rc = check(l, SPAWN_STEP_SESSION, call(SYS_setpgid, 0, 0, 0, 0));
     if (rc == 0 && (s->flags & SPAWN_SUBREAPER))
         rc = check(l, SPAWN_STEP_SESSION, call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0));
+    if (rc == 0 && (s->flags & SPAWN_TIED))
+        rc = tie(l);
     /* The directory before the descriptors: cwd_fd may be one of those about to be replaced. */
     if (rc == 0 && s->cwd_fd >= 0)
         rc = check(l, SPAWN_STEP_CHDIR, call(SYS_fchdir, s->cwd_fd, 0, 0, 0));
@@ -226,7 +237,8 @@ static struct spawn_flight *flight_new(const struct spawn_spec *s)
     if (!f)
         f = own_resize(NULL, 1, sizeof *f); /* not zeroed: it is mostly stack */
     f->spec = *s;
-    f->launch = (struct launch){ &f->spec, { SPAWN_STEP_NONE, 0 } };
+    f->launch =
+        (struct launch){ &f->spec, s->flags & SPAWN_TIED ? getpid() : 0, { SPAWN_STEP_NONE, 0 } };
     f->is_aboard = 1;
     return f;
 }

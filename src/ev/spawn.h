@@ -28,6 +28,7 @@ enum spawn_flag {
     SPAWN_GROUP = 1 << 1,   /* setpgid: new process group only */
     SPAWN_TTY = 1 << 2,     /* descriptor 0 becomes the controlling terminal; wants SPAWN_SESSION */
     SPAWN_SUBREAPER = 1 << 3, /* orphans below the child stay below it; survives its exec */
+    SPAWN_TIED = 1 << 4,      /* killed when the thread that called spawn ends, however it ends */
 };
 
 /* What the child was doing when it failed. The order is the order of the steps. */

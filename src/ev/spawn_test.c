@@ -279,6 +279,33 @@ static void test_orphans_stay_below_a_subreaper(void **state)
     assert_true(span_eq(first, second));
 }
 
+/* Whoever holds the pipe's other end has died when it ends: the child between them and us, and what that one started. */
+static void test_tied_ones_die_with_who_started_them(void **state)
+{
+    static char *argv[] = { "sleep", "1000", NULL };
+    OWN(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX_BYTES);
+    struct spawn_spec s = SPAWN_SPEC_INIT;
+    struct spawn_fail fail;
+    struct err e;
+    int fds[2];
+    pid_t pid;
+
+    (void)state;
+    s.argv = argv;
+    s.envp = envp;
+    s.flags = SPAWN_GROUP | SPAWN_TIED;
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    s.fds[1] = fds[1];
+    pid = fork();
+    if (pid == 0)
+        _exit(spawn(&s, &fail) > 0 ? 0 : 1);
+    (void)close(fds[1]);
+    assert_int_equal(fd_read_all(fds[0], &out, &e), 0);
+    (void)close(fds[0]);
+    assert_int_equal(waitpid(pid, &fds[0], 0), pid);
+    assert_int_equal(fds[0], 0);
+}
+
 static void test_a_terminal_becomes_the_controlling_one(void **state)
 {
     static char *argv[] = {
@@ -453,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_session_group_and_directory),
         cmocka_unit_test(test_signals_are_as_after_login),
         cmocka_unit_test(test_orphans_stay_below_a_subreaper),
+        cmocka_unit_test(test_tied_ones_die_with_who_started_them),
         cmocka_unit_test(test_a_terminal_becomes_the_controlling_one),
         cmocka_unit_test(test_nobody_waits_for_a_flight),
         cmocka_unit_test(test_a_flight_gets_what_a_spawn_gets),
