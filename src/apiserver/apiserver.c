@@ -213,6 +213,8 @@ static int listen_at(struct apiserver *s, const struct apiserver_config *config,
 {
     struct net_addr at;
 
+    if (config->listen_fd)
+        return net_listen_fd(s->loop, config->listen_fd, on_accept, s, &s->listener, e);
     if (!config->listen)
         return listen_anywhere(s, e);
     if (net_addr_parse(config->listen, &at, e) < 0)

@@ -27,6 +27,7 @@ struct apiserver_config {
     const char *data; /* the directory; made when it is not there */
     const char *
         listen; /* "127.0.0.1:0"; NULL: the port of last time on loopback, else 6443 or a free one */
+    int listen_fd;           /* listens already, and is taken; wins over `listen`. 0: none */
     const char *const *sans; /* more names of the server's certificate; NULL-terminated, or NULL */
     const char *token_file;  /* "token,user,uid[,groups]" lines; or NULL */
     uint32_t max_connections;

@@ -24,6 +24,9 @@ struct pods_ops {
     /* Where the pod side of this Pod listens; its namespace, name and uid say which it is. -1: ERR_NOT_FOUND when nobody has
      * it (yet), anything else when who has it cannot be reached. */
     int (*find)(struct pods *p, const struct object *pod, struct net_addr *ret, struct err *e);
+    /* A port of it leads into all namespaces, as the router's does: so only those may be let through who may forward ports
+     * everywhere. NULL: no such Pod. */
+    bool (*leads_everywhere)(struct pods *p, const struct object *pod);
 };
 
 #endif

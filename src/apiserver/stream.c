@@ -32,6 +32,22 @@ static int check_create(struct call *c)
     return c->req.verb == VERB_GET ? authz_question(c->s->store, &c->user, &ask, &c->status) : 0;
 }
 
+static int check_reach(struct call *c, const struct object *pod)
+{
+    static const struct authz_ask ask = { .verb = "create",
+                                          .group = "",
+                                          .resource = "pods",
+                                          .subresource = "portforward",
+                                          .name = "",
+                                          .namespace = "" };
+    struct pods *pods = c->s->pods;
+
+    if (c->op.sub->sub != KIND_SUB_PORTFORWARD || !pods || !pods->ops->leads_everywhere ||
+        !pods->ops->leads_everywhere(pods, pod))
+        return 0;
+    return authz_question(c->s->store, &c->user, &ask, &c->status);
+}
+
 /* Calls fn for the name of each container, those that prepare the Pod first. */
 static void each_container(const struct object *pod, void (*fn)(void *ctx, const char *name),
                            void *ctx)
@@ -248,7 +264,7 @@ void stream_answer(struct call *c)
     }
     if (op_get(&c->op, STORE_COMMITTED, &pod, &c->status) < 0 ||
         (c->op.sub->sub != KIND_SUB_PORTFORWARD && pick_container(c, pod, &container) < 0) ||
-        (!is_log(c) && check_phase(c, pod) < 0))
+        (!is_log(c) && (check_phase(c, pod) < 0 || check_reach(c, pod) < 0)))
         call_refuse(c);
     else
         pass_to_pod(c, pod, container, is_log(c) ? buf_span(&log_query) : http_query(c->x));

@@ -113,8 +113,7 @@ static void remove_dead_socket(const struct net_addr *at)
         (void)unlink(un->sun_path);
 }
 
-int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
-               struct net_listener **ret, struct err *e)
+int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e)
 {
     OWN_FD int fd = socket(at->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     char text[NET_ADDR_TEXT_BYTES];
@@ -135,7 +134,16 @@ int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn
             err_hint(e, "ports below 1024 need a privilege: choose a higher one with --listen");
         return -1;
     }
-    if (net_listen_fd(loop, fd, fn, ctx, ret, e) < 0)
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
+               struct net_listener **ret, struct err *e)
+{
+    OWN_FD int fd = -1;
+
+    if (net_listen_socket(at, &fd, e) < 0 || net_listen_fd(loop, fd, fn, ctx, ret, e) < 0)
         return -1;
     (void)take_fd(&fd);
     return 0;

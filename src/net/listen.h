@@ -16,7 +16,9 @@ typedef void (*net_accept_fn)(void *ctx, int fd, const struct net_addr *peer);
 
 int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
                struct net_listener **ret, struct err *e);
-/* The same for a socket that listens already (inherited); takes it on success. */
+/* The socket alone, for another process to accept from; the caller's. */
+int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e);
+/* The same as net_listen for a socket that listens already (inherited); takes it on success. */
 int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx,
                   struct net_listener **ret, struct err *e);
 /* The real address: the port is known even where 0 was asked for. */
