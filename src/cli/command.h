@@ -49,6 +49,21 @@ extern const struct opt_program pod_backend_program;
 int pod_backend_command(int argc, char **argv);
 extern const struct opt_program controller_program;
 int controller_command(int argc, char **argv);
+extern const struct opt_program up_program;
+int up_command(int argc, char **argv);
+extern const struct opt_program control_program;
+int control_command(int argc, char **argv);
+extern const struct opt_program parts_program;
+int parts_command(int argc, char **argv);
+extern const struct opt_program down_program;
+int down_command(int argc, char **argv);
+extern const struct opt_program status_program;
+int status_command(int argc, char **argv);
+extern const struct opt_program env_program, kubeconfig_program; /* both in env.c */
+int env_command(int argc, char **argv);
+int kubeconfig_command(int argc, char **argv);
+extern const struct opt_program token_program;
+int token_command(int argc, char **argv);
 extern const struct opt_program doctor_program;
 int doctor_command(int argc, char **argv);
 
@@ -57,6 +72,9 @@ int command_fail(const struct err *e, int code);
 /* Prints what `make` writes for the program. */
 int command_show(void (*make)(const struct opt_program *, struct buf *),
                  const struct opt_program *program);
+
+/* For what another process of ours starts: descriptor 0, a socket or pipe, moves aside, and our input is empty. */
+int command_take_stdin(int *ret_fd, struct err *e);
 
 /* clang-format off */
 #define QUICK_COMMANDS \

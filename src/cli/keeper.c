@@ -1,13 +1,10 @@
 /* silica keeper: the process that long-lived sandboxes belong to. Started by who makes the first of them, never by hand. */
 #include "isolate/keeper.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/payload.h"
 #include "isolate/limits.h"
-
-#include <fcntl.h>
 
 struct keeper_options {
     const char *data;
@@ -34,20 +31,6 @@ const struct opt_program keeper_program = {
     .epilog = "Standard input is closed when it serves. It ends with its last sandbox.",
 };
 
-/* Whoever started us waits for the end of our standard input: so it moves aside until we serve. */
-static int take_stdin(int *ret_fd, struct err *e)
-{
-    OWN_FD int null_fd = fd_open_null(e);
-    OWN_FD int ready_fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
-
-    if (null_fd < 0)
-        return -1;
-    if (ready_fd < 0 || dup2(null_fd, 0) < 0)
-        return err_sys(e, "cannot move standard input aside");
-    *ret_fd = take_fd(&ready_fd);
-    return 0;
-}
-
 int keeper_command(int argc, char **argv)
 {
     struct keeper_options o = { 0 };
@@ -67,7 +50,8 @@ int keeper_command(int argc, char **argv)
         return command_fail(&e, EXIT_USAGE);
     }
     log_open(2, LOG_INFO, LOG_TEXT);
-    if (take_stdin(&spec.ready_fd, &e) < 0 || payload_open(&runtime_fd, &e) < 0)
+    /* Whoever started us waits for the end of our standard input: so it moves aside until we serve. */
+    if (command_take_stdin(&spec.ready_fd, &e) < 0 || payload_open(&runtime_fd, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     spec.dir = o.data;
     spec.runtime_fd = runtime_fd;

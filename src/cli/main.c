@@ -19,11 +19,19 @@ static int version_command(int argc, char **argv)
 static int help_command(int argc, char **argv);
 
 static const struct command commands[] = {
+    { "up", "the whole system on this machine: API, controllers, pools", &up_program, up_command },
+    { "down", "end it", &down_program, down_command },
+    { "status", "say what is up, and how full the pools are", &status_program, status_command },
+    { "kubeconfig", "print it, or put it into your own", &kubeconfig_program, kubeconfig_command },
+    { "env", "print what a shell sets for kubectl and the SDKs", &env_program, env_command },
+    { "token", "make a token for one namespace", &token_program, token_command },
     QUICK_COMMANDS,
     { "apiserver", "serve the Kubernetes API for sandboxes, alone", &apiserver_program,
       apiserver_command },
     { "controller", "keep Sandboxes, claims and pools as they are wished, on any API server",
       &controller_program, controller_command },
+    { "control", NULL, &control_program, control_command },
+    { "parts", NULL, &parts_program, parts_command },
     { "pod-backend", NULL, &pod_backend_program, pod_backend_command },
     { "help", "explain a command", NULL, help_command },
     { "version", "print the version", NULL, version_command },
@@ -63,8 +71,10 @@ static int unknown(const char *name)
 
 static int overview(void)
 {
-    printf("silica run -- python3 -c 'print(6 * 7)'     a sandbox of its own, gone when it ends\n\n"
-           "Usage: silica COMMAND [options]\n\nCommands:\n");
+    printf(
+        "silica run -- python3 -c 'print(6 * 7)'     a sandbox of its own, gone when it ends\n"
+        "silica up -d                                the API that kubectl and the SDKs speak to\n\n"
+        "Usage: silica COMMAND [options]\n\nCommands:\n");
     EACH(c, commands) {
         if (c->summary)
             printf("  %-12s%s\n", c->name, c->summary);

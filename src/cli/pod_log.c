@@ -172,18 +172,28 @@ int pod_log_open(struct ev_loop *loop, int dir_fd, const struct pod_request *r,
                  const struct pod_log_events *events, void *ctx, struct pod_log **ret,
                  struct err *e)
 {
-    struct pod_log *l;
     OWN_FD int fd = -1;
+
+    if (open_file(dir_fd, r, &fd, e) < 0 || pod_log_start(loop, fd, r, events, ctx, ret, e) < 0)
+        return -1;
+    (void)take_fd(&fd);
+    return 0;
+}
+
+int pod_log_start(struct ev_loop *loop, int fd, const struct pod_request *r,
+                  const struct pod_log_events *events, void *ctx, struct pod_log **ret,
+                  struct err *e)
+{
+    struct pod_log *l;
     uint64_t skip = 0;
 
-    if (open_file(dir_fd, r, &fd, e) < 0 ||
-        (r->log.tail != UINT64_MAX && count_skipped(fd, r->log.tail, &skip, e) < 0))
+    if (r->log.tail != UINT64_MAX && count_skipped(fd, r->log.tail, &skip, e) < 0)
         return -1;
     l = NEW(struct pod_log);
     l->loop = loop;
     l->events = events;
     l->ctx = ctx;
-    l->fd = take_fd(&fd);
+    l->fd = fd;
     l->wish = r->log;
     (void)snprintf(l->since, sizeof l->since, "%s", r->log.since);
     l->wish.since = l->since;

@@ -1,0 +1,192 @@
+/* silica status: what runs, and how full the pools are. */
+#include "cli/command.h"
+
+#include "base/fd.h"
+#include "cli/api.h"
+#include "up/place.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define EXIT_NOT_UP 3 /* as systemctl status has it */
+
+struct status_options {
+    const char *data, *output;
+    bool is_help;
+};
+
+#define AT_FIELD(field) offsetof(struct status_options, field)
+
+/* clang-format off */
+static const struct opt opts[] = {
+    { "--output", NULL, OPT_STR, AT_FIELD(output), "text", 0, 0, "FORMAT", "text or json", NULL, 'o' },
+    { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory it was started with" },
+    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+};
+/* clang-format on */
+
+const struct opt_program status_program = {
+    .name = "silica status",
+    .usage = "[-o json] [--data DIR]",
+    .example = "silica status",
+    .opts = opts,
+    .opt_count = LEN(opts),
+    .epilog =
+        "Exit status: 0 when it is up and all parts serve, 1 when a part does not, 3 when it is not up.",
+};
+
+/* ---- what the API says ---- */
+
+struct seen {
+    struct json_out *out; /* NULL: as text */
+};
+
+static void show_pool(const struct seen *s, const struct object *pool)
+{
+    int64_t wanted = 1, ready = 0;
+
+    (void)json_i64(object_at(pool, "spec.replicas"), &wanted);
+    (void)json_i64(object_at(pool, "status.readyReplicas"), &ready);
+    if (!s->out) {
+        printf("pool      %s/%s: %lld of %lld ready\n", object_namespace(pool), object_name(pool),
+               (long long)ready, (long long)wanted);
+        return;
+    }
+    json_out_object_begin(s->out);
+    json_out_key(s->out, "namespace"), json_out_cstr(s->out, object_namespace(pool));
+    json_out_key(s->out, "name"), json_out_cstr(s->out, object_name(pool));
+    json_out_key(s->out, "ready"), json_out_i64(s->out, ready);
+    json_out_key(s->out, "wanted"), json_out_i64(s->out, wanted);
+    json_out_object_end(s->out);
+}
+
+static void on_pools(void *ctx, const struct kube_answer *answer)
+{
+    for (size_t i = 0; i < answer->item_count; i++)
+        show_pool(ctx, answer->items[i]);
+}
+
+static void on_claims(void *ctx, const struct kube_answer *answer)
+{
+    *(size_t *)ctx = answer->item_count;
+}
+
+static struct kube_request list_of(const char *plural)
+{
+    return (struct kube_request){ .verb = KUBE_LIST,
+                                  .kind = kind_find("extensions.agents.x-k8s.io", NULL, plural) };
+}
+
+static int ask(const struct place_info *info, struct seen *s, struct err *e)
+{
+    const struct kube_request pools = list_of("sandboxwarmpools"),
+                              claims = list_of("sandboxclaims");
+    OWN(api_done) struct api api = API_INIT;
+    size_t n = 0;
+
+    if (api_open(&api, info->kubeconfig, e) < 0)
+        return -1;
+    if (s->out)
+        json_out_key(s->out, "pools"), json_out_array_begin(s->out);
+    if (api_call(&api, &pools, on_pools, s, e) < 0)
+        return -1;
+    if (s->out)
+        json_out_array_end(s->out);
+    if (api_call(&api, &claims, on_claims, &n, e) < 0)
+        return -1;
+    if (s->out)
+        json_out_key(s->out, "claims"), json_out_u64(s->out, n);
+    else
+        printf("claims    %zu\n", n);
+    return 0;
+}
+
+/* ---- what runs ---- */
+
+static bool is_serving(const struct json *part)
+{
+    return span_is(json_str(json_get(part, "state")), "serving");
+}
+
+static bool all_serve(const struct place_info *info)
+{
+    JSON_EACH(part, info->parts)
+    {
+        if (!is_serving(part))
+            return false;
+    }
+    return true;
+}
+
+static int show_text(const struct place_info *info, struct err *e)
+{
+    int64_t started = 0;
+
+    (void)json_i64(json_get(json_doc_root(info->doc), "started"), &started);
+    printf("silica %s is up since %lld s, process %d\n",
+           json_cstr(json_get(json_doc_root(info->doc), "version")),
+           (long long)(time(NULL) - started), (int)info->pid);
+    printf("API       https://%s\n", info->listen);
+    if (info->router)
+        printf("router    %s\n", info->router);
+    printf("config    %s\n", info->kubeconfig);
+    JSON_EACH(part, info->parts)
+    {
+        int64_t pid = 0, restarts = 0;
+
+        (void)json_i64(json_get(part, "pid"), &pid);
+        (void)json_i64(json_get(part, "restarts"), &restarts);
+        printf("part      %s: %s, process %lld, %lld restarts\n", json_cstr(json_get(part, "name")),
+               json_cstr(json_get(part, "state")), (long long)pid, (long long)restarts);
+    }
+    (void)fflush(stdout);
+    return ask(info, &(struct seen){ NULL }, e);
+}
+
+static int show_json(const struct place_info *info, struct err *e)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(1 << 20);
+    struct json_out out;
+
+    json_out_init(&out, &text, 0);
+    json_out_object_begin(&out);
+    JSON_MEMBERS(name, value, json_doc_root(info->doc))
+    {
+        json_out_key_span(&out, json_str(name)), json_out_value(&out, value);
+    }
+    if (ask(info, &(struct seen){ &out }, e) < 0)
+        return -1;
+    json_out_object_end(&out);
+    if (json_out_end(&out, e) < 0 || buf_addc(&text, '\n', e) < 0)
+        return -1;
+    return fd_write_all(1, buf_span(&text), e);
+}
+
+int status_command(int argc, char **argv)
+{
+    OWN(place_done) struct place place = PLACE_INIT;
+    OWN(place_info_done) struct place_info info = { 0 };
+    struct status_options o = { 0 };
+    bool is_json;
+    struct err e;
+    int rest;
+
+    if (opt_parse(&status_program, argc, argv, &o, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (o.is_help)
+        return command_show(opt_help, &status_program);
+    is_json = strcmp(o.output, "json") == 0;
+    if (rest < argc || (!is_json && strcmp(o.output, "text") != 0)) {
+        (void)err_set(&e, ERR_USAGE,
+                      rest < argc ? "unexpected argument '%s'"
+                                  : "-o: '%s' is neither text nor json",
+                      rest < argc ? argv[rest] : o.output);
+        return command_fail(&e, EXIT_USAGE);
+    }
+    if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
+        return command_fail(&e, e.code == ERR_NOT_FOUND ? EXIT_NOT_UP : EXIT_FAILED);
+    if ((is_json ? show_json(&info, &e) : show_text(&info, &e)) < 0)
+        return command_fail(&e, 1);
+    return all_serve(&info) ? 0 : 1;
+}

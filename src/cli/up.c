@@ -1,0 +1,192 @@
+/* silica up: the whole system on this machine. */
+#include "cli/up.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "ev/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define ARGS_MAX 128
+
+#define AT_FIELD(field) offsetof(struct up_options, field)
+
+/* clang-format off */
+static const struct opt opts[] = {
+    { "--detach", NULL, OPT_BOOL, AT_FIELD(is_detached), NULL, 0, 0, NULL, "go on in the background; returns when all of it serves", "Running", 'd' },
+    { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "where everything is kept; default: $XDG_STATE_HOME/silica, for root /var/lib/silica" },
+    { "--listen", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", "of the API server; default: loopback, the port of last time, else 6443 or the next free one", "Serving" },
+    { "--tls-san", NULL, OPT_LIST, AT_FIELD(sans), NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" },
+    { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when all of it serves" },
+    { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error: of the parts' logs, in DIR/logs", "Logs" },
+    { "--verbose", NULL, OPT_BOOL, AT_FIELD(is_loud), NULL, 0, 0, NULL, "show these logs here, too", NULL, 'v' },
+    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
+    { "--as-child", NULL, OPT_BOOL, AT_FIELD(is_child), NULL, 0, 0, NULL, NULL },
+};
+/* clang-format on */
+
+const struct opt_program up_program = {
+    .name = "silica up",
+    .usage = "[-d] [options]",
+    .example = "silica up -d\n"
+               "eval \"$(silica env)\"\n"
+               "kubectl get sandboxwarmpools        ready when READY is what is wished",
+    .opts = opts,
+    .opt_count = LEN(opts),
+    .epilog =
+        "Serves the Kubernetes API for sandboxes with its controllers, from processes that come back when they die.\n"
+        "The first start writes a kubeconfig, two templates (python-sandbox-template, simple-sandbox-template) and two\n"
+        "pools (python-sandbox-pool, python-sandbox-warmpool); what you change or delete stays so. Ctrl-C, TERM and\n"
+        "`silica down` end it. Another --data is another system. See silica status, kubeconfig, env, token.",
+};
+
+static int set_up_log(const struct up_options *o, struct err *e)
+{
+    enum log_level level;
+
+    if (!log_level_parse(o->log_level, &level))
+        return err_set(e, ERR_USAGE, "--log-level: '%s' is not debug, info, warn or error",
+                       o->log_level);
+    /* In the foreground the terminal is for people: what goes on with less than an error is not said there. */
+    log_open(2, o->is_child || o->is_loud ? level : LOG_ERROR, LOG_TEXT);
+    return 0;
+}
+
+/* ---- in the background ---- */
+
+/* Our own words, then `more`, which wins. */
+static int copy_args(int argc, char **argv, const char *const *more, char **to, struct err *e)
+{
+    size_t n = 0;
+
+    if (argc > ARGS_MAX)
+        return err_set(e, ERR_USAGE, "more than %d arguments", ARGS_MAX);
+    to[n++] = (char *)"/proc/self/exe";
+    to[n++] = (char *)"up";
+    for (int i = 1; i < argc; i++)
+        to[n++] = argv[i];
+    for (; *more; more++)
+        to[n++] = (char *)*more;
+    to[n] = NULL;
+    return 0;
+}
+
+static int start_child(const struct place *place, int argc, char **argv, const int fds[3],
+                       pid_t *ret, struct err *e)
+{
+    /* Its working directory is none of ours, so a path is said in full. */
+    const char *const more[] = { "--as-child", "--ready-fd", "1", "--data", place->path, NULL };
+    struct spawn_spec spec = SPAWN_SPEC_INIT;
+    char *args[ARGS_MAX + 2 + LEN(more)];
+    struct spawn_fail fail;
+
+    if (copy_args(argc, argv, more, args, e) < 0)
+        return -1;
+    spec.argv = args;
+    spec.envp = environ;
+    spec.cwd = "/";
+    spec.flags = SPAWN_SESSION;
+    memcpy(spec.fds, fds, sizeof spec.fds);
+    *ret = spawn(&spec, &fail);
+    return *ret > 0 ? 0 : spawn_err(e, &spec, fail);
+}
+
+/* It wrote why to the file that is its standard error. */
+static int pass_on_failure(int log_fd, pid_t pid)
+{
+    OWN(buf_done) struct buf words = BUF_INIT(64 * 1024);
+    int status = 0;
+    struct err e;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (lseek(log_fd, 0, SEEK_SET) == 0)
+        (void)fd_read_all(log_fd, &words, &e);
+    (void)fd_write_all(2, buf_span(&words), &e);
+    return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+static int greet_from(struct span line, const struct up_options *o, struct err *e)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct up_addresses a = { 0 };
+    const struct json *root;
+    const char *router;
+
+    if (json_parse(span_trim(line), NULL, &doc, e) < 0)
+        return -1;
+    root = json_doc_root(doc);
+    router = json_cstr(json_get(root, "router"));
+    (void)snprintf(a.listen, sizeof a.listen, "%s",
+                   json_cstr(json_at(json_get(root, "listen"), 0)));
+    (void)snprintf(a.router, sizeof a.router, "%s", router ? router : "");
+    (void)snprintf(a.kubeconfig, sizeof a.kubeconfig, "%s",
+                   json_cstr(json_get(root, "kubeconfig")));
+    up_greet(&a, o->data, true);
+    return 0;
+}
+
+static int detach(const struct up_options *o, struct place *place, int argc, char **argv)
+{
+    OWN(buf_done) struct buf line = BUF_INIT(64 * 1024);
+    OWN_FD int null_fd = -1, out_fd = -1, ready_fd = -1, log_dir_fd = -1, log_fd = -1;
+    int fds[2];
+    struct err e;
+    pid_t pid;
+
+    null_fd = fd_open_null(&e);
+    /* It takes the place itself. This is for one that runs already, whose log must not become ours. */
+    if (place_take(place, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    own_fd_close(&place->lock_fd);
+    if (null_fd < 0 || place_open_log(place, "up", &log_dir_fd, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    log_fd = openat(log_dir_fd, "log", O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    if (log_fd < 0 || pipe2(fds, O_CLOEXEC) < 0) {
+        (void)err_sys(&e, "cannot make the log");
+        return command_fail(&e, EXIT_FAILED);
+    }
+    ready_fd = fds[0];
+    out_fd = fds[1];
+    if (start_child(place, argc, argv, (const int[]){ null_fd, out_fd, log_fd }, &pid, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    own_fd_close(&out_fd);
+    if (fd_read_all(ready_fd, &line, &e) < 0 || line.n == 0)
+        return pass_on_failure(log_fd, pid);
+    if (o->ready_fd != UINT64_MAX)
+        return fd_write_all((int)o->ready_fd, buf_span(&line), &e) < 0
+                   ? command_fail(&e, EXIT_FAILED)
+                   : 0;
+    return greet_from(buf_span(&line), o, &e) < 0 ? command_fail(&e, EXIT_FAILED) : 0;
+}
+
+int up_command(int argc, char **argv)
+{
+    OWN(place_done) struct place place = PLACE_INIT;
+    struct up_options o = { 0 };
+    struct err e;
+    int rest;
+
+    if (opt_parse(&up_program, argc, argv, &o, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (o.is_help)
+        return command_show(opt_help, &up_program);
+    if (rest < argc) {
+        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
+        return command_fail(&e, EXIT_USAGE);
+    }
+    if (set_up_log(&o, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (place_open(&place, o.data, true, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    if (o.is_detached && !o.is_child)
+        return detach(&o, &place, argc, argv);
+    if (place_take(&place, &e) < 0 || up_run(&o, &place, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* up: what `silica up` was asked for, and the supervisor that does it.
+ *
+ * Owns:     up_run: the parts, the listeners they inherit, and the data directory's lock, until it returns.
+ * Used by:  up.c.
+ */
+#ifndef SILICA_CLI_UP_H
+#define SILICA_CLI_UP_H
+
+#include "base/opt.h"
+#include "up/place.h"
+
+struct up_options {
+    const char *data, *listen, *router_listen, *log_level;
+    struct opt_list sans;
+    uint64_t ready_fd;
+    bool is_detached, is_child, is_loud, is_help;
+};
+
+/* What is told when it serves: the ready line, up.json, and what people read. */
+struct up_addresses {
+    char listen[128]; /* of the API server: "127.0.0.1:6443" */
+    char router[160]; /* "http://127.0.0.1:8090"; "": there is none */
+    char kubeconfig[4200];
+};
+
+/* Serves until TERM or INT, then ends the parts in order. place is taken already. 0: as asked. */
+int up_run(const struct up_options *o, struct place *place, struct err *e);
+
+/* up_text.c */
+int up_ready_line(const struct up_addresses *a, struct buf *out, struct err *e);
+/* What a new user does next, on stdout. */
+void up_greet(const struct up_addresses *a, const char *data, bool is_detached);
+
+#endif

@@ -1,0 +1,297 @@
+/* The supervisor of `silica up`: starts the parts one after the other, brings back those that die, ends them in order. */
+#include "cli/up.h"
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "ev/timer.h"
+#include "up/limits.h"
+#include "up/names.h"
+#include "up/part.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define PARTS_MAX   4
+#define PATIENCE_MS 10000 /* for a part to end; then it is killed, which loses nothing */
+
+/* In the order of their start; each is started when the one before it serves, and they end the other way round. */
+struct up {
+    const struct up_options *o;
+    struct place *place;
+    struct ev_loop *loop;
+    struct ev_children *kids;
+    struct part *parts[PARTS_MAX];
+    size_t count;
+    int api_fd, router_fd, parts_fd; /* held here, so that callers wait while a part is away */
+    struct up_addresses addresses;
+    bool is_ready, is_stopping;
+    struct err e; /* why it stops */
+    bool has_failed;
+    time_t started;
+};
+
+/* ---- what runs, for the other commands ---- */
+
+static void write_info(struct up *u)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(UP_FILE_MAX_BYTES);
+    struct json_out out;
+    struct err e;
+
+    json_out_init(&out, &text, 0);
+    json_out_object_begin(&out);
+    json_out_key(&out, "pid"), json_out_i64(&out, getpid());
+    json_out_key(&out, "version"), json_out_cstr(&out, SILICA_VERSION);
+    json_out_key(&out, "started"), json_out_i64(&out, u->started);
+    json_out_key(&out, "ready"), json_out_bool(&out, u->is_ready);
+    json_out_key(&out, "listen"), json_out_array_begin(&out);
+    json_out_cstr(&out, u->addresses.listen);
+    json_out_array_end(&out);
+    json_out_key(&out, "router");
+    json_out_cstr(&out, *u->addresses.router ? u->addresses.router : NULL);
+    json_out_key(&out, "kubeconfig"), json_out_cstr(&out, u->addresses.kubeconfig);
+    json_out_key(&out, "parts"), json_out_array_begin(&out);
+    for (size_t i = 0; i < u->count; i++) {
+        const struct part *p = u->parts[i];
+
+        json_out_object_begin(&out);
+        json_out_key(&out, "name"), json_out_cstr(&out, part_name(p));
+        json_out_key(&out, "state"), json_out_cstr(&out, part_state_name(part_state(p)));
+        json_out_key(&out, "pid"), json_out_i64(&out, part_pid(p));
+        json_out_key(&out, "restarts"), json_out_u64(&out, part_restarts(p));
+        json_out_object_end(&out);
+    }
+    json_out_array_end(&out);
+    json_out_object_end(&out);
+    if (json_out_end(&out, &e) < 0 || place_write(u->place, buf_span(&text), &e) < 0)
+        log_warn("up.info", KV("err", &e));
+}
+
+static int tell_ready(struct up *u, struct err *e)
+{
+    OWN(buf_done) struct buf line = BUF_INIT(16384);
+
+    log_info("up.ready", KV("addr", (const char *)u->addresses.listen));
+    if (!u->o->is_child)
+        up_greet(&u->addresses, u->o->data, false);
+    if (u->o->ready_fd == UINT64_MAX)
+        return 0;
+    if (up_ready_line(&u->addresses, &line, e) < 0)
+        return -1;
+    if (fd_write_all((int)u->o->ready_fd, buf_span(&line), e) < 0)
+        return err_wrap(e, "--ready-fd %llu", (unsigned long long)u->o->ready_fd);
+    (void)close((int)u->o->ready_fd);
+    return 0;
+}
+
+/* ---- the parts ---- */
+
+/* Those that were started last go first, one at a time. */
+static void stop_next(struct up *u)
+{
+    for (size_t i = u->count; i-- > 0;) {
+        if (part_state(u->parts[i]) == PART_ENDED || part_state(u->parts[i]) == PART_ABSENT)
+            continue;
+        part_stop(u->parts[i], PATIENCE_MS);
+        return; /* on_change goes on */
+    }
+    ev_loop_stop(u->loop);
+}
+
+static void stop(struct up *u, const struct err *why)
+{
+    if (why && !u->has_failed) {
+        u->has_failed = true;
+        u->e = *why;
+    }
+    if (u->is_stopping)
+        return;
+    u->is_stopping = true;
+    stop_next(u);
+}
+
+static void start_next(struct up *u)
+{
+    struct err e;
+
+    for (size_t i = 0; i < u->count; i++) {
+        if (part_has_served(u->parts[i]))
+            continue;
+        if (part_state(u->parts[i]) == PART_ABSENT)
+            part_start(u->parts[i]);
+        return;
+    }
+    if (u->is_ready)
+        return;
+    u->is_ready = true;
+    write_info(u);
+    if (tell_ready(u, &e) < 0)
+        stop(u, &e);
+}
+
+/* It said why on its log, as a command does: its last words are the user's message. */
+static void give_up(struct up *u, const struct part *p)
+{
+    struct span words = span_trim(part_last_words(p)), line = SPAN_NONE, hint = SPAN_NONE, rest;
+    struct err e;
+
+    for (rest = words; span_cut(&rest, '\n', &line);) {
+        if (span_starts(line, "hint: "))
+            hint = span_skip(line, 6);
+        else if (span_starts(line, "silica: "))
+            words = span_skip(line, 8);
+    }
+    (void)err_set(&e, ERR_UNAVAILABLE, "the %s could not start: %.*s", part_name(p), (int)words.n,
+                  (const char *)words.p);
+    if (hint.n)
+        err_hint(&e, "%.*s", (int)hint.n, (const char *)hint.p);
+    stop(u, &e);
+}
+
+static void on_change(void *ctx, struct part *p)
+{
+    struct up *u = ctx;
+
+    write_info(u);
+    if (u->is_stopping) {
+        if (part_state(p) == PART_ENDED)
+            stop_next(u);
+        return;
+    }
+    /* One that never served and ended by itself would do so again; one that was killed is worth another try. */
+    if (part_state(p) == PART_WAITING && !part_has_served(p) && WIFEXITED(part_wait_status(p)))
+        give_up(u, p);
+}
+
+static void on_line(void *ctx, struct part *p, struct span line)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct up *u = ctx;
+    const char *pool;
+    int64_t ready = 0;
+    struct err e;
+
+    if (u->is_stopping)
+        return;
+    if (json_parse(line, NULL, &doc, &e) < 0) {
+        log_warn("up.line", KV("part", part_name(p)), KV("err", &e));
+        return;
+    }
+    pool = json_cstr(json_get(json_doc_root(doc), "warm"));
+    if (!pool) {
+        start_next(u);
+        return;
+    }
+    (void)json_i64(json_get(json_doc_root(doc), "ready"), &ready);
+    log_info("up.warm", KV("pool", pool), KV("ready", ready));
+    if (!u->o->is_child) {
+        printf("%s is warm: %lld sandboxes are ready\n", pool, (long long)ready);
+        (void)fflush(stdout);
+    }
+}
+
+static int add_part(struct up *u, const char *name, int listen_fd, const char *const *argv,
+                    struct err *e)
+{
+    struct part_spec spec = { .name = name,
+                              .argv = argv,
+                              .listen_fd = listen_fd,
+                              .is_loud = u->o->is_loud,
+                              .on_line = on_line,
+                              .on_change = on_change,
+                              .ctx = u };
+
+    if (place_open_log(u->place, name, &spec.log_fd, e) < 0)
+        return -1;
+    assert(u->count < PARTS_MAX);
+    u->parts[u->count++] = part_new(u->loop, u->kids, &spec);
+    return 0;
+}
+
+static int add_parts(struct up *u, struct err *e)
+{
+    const char *control[PART_ARGS_MAX + 1] = { "control", "--data", u->place->path, "--log-level",
+                                               u->o->log_level };
+    const char *parts[] = {
+        "parts", "--data", u->place->path, "--log-level", u->o->log_level, NULL
+    };
+    size_t n = 5;
+
+    for (size_t i = 0; i < u->o->sans.n && n + 2 < LEN(control); i++) {
+        control[n++] = "--tls-san";
+        control[n++] = u->o->sans.v[i];
+    }
+    return add_part(u, "control", u->api_fd, control, e) < 0
+               ? -1
+               : add_part(u, "parts", u->parts_fd, parts, e);
+}
+
+/* ---- life ---- */
+
+static void on_signal(void *ctx, int number)
+{
+    struct up *u = ctx;
+
+    log_info("up.stop", KV("signal", number));
+    stop(u, NULL);
+}
+
+static int listen_all(struct up *u, struct err *e)
+{
+    const struct place_port api = { u->o->listen, "port", 6443 };
+
+    if (place_listen(u->place, &api, &u->api_fd, e) < 0 ||
+        place_address(u->api_fd, u->addresses.listen, sizeof u->addresses.listen, e) < 0)
+        return err_wrap(e, "the API server");
+    if (dir_listen(u->place->dir.fd, PARTS_SOCKET, SOCK_STREAM, &u->parts_fd, e) < 0)
+        return -1;
+    (void)snprintf(u->addresses.kubeconfig, sizeof u->addresses.kubeconfig, "%s/kubeconfig",
+                   u->place->path);
+    return 0;
+}
+
+static int serve(struct up *u, struct err *e)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP, 0 };
+
+    if (ev_loop_new(&u->loop, e) < 0 ||
+        ev_children_open(u->loop, signals, on_signal, u, &u->kids, e) < 0 || listen_all(u, e) < 0 ||
+        add_parts(u, e) < 0)
+        return -1;
+    start_next(u);
+    ev_loop_run(u->loop);
+    if (!u->has_failed)
+        return 0;
+    *e = u->e;
+    return -1;
+}
+
+int up_run(const struct up_options *o, struct place *place, struct err *e)
+{
+    struct up u = {
+        .o = o, .place = place, .api_fd = -1, .router_fd = -1, .parts_fd = -1, .started = time(NULL)
+    };
+    int rc;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (o->ready_fd != UINT64_MAX)
+        (void)fcntl((int)o->ready_fd, F_SETFD, FD_CLOEXEC);
+    rc = serve(&u, e);
+    for (size_t i = 0; i < u.count; i++)
+        part_free(u.parts[i]);
+    own_fd_close(&u.api_fd);
+    own_fd_close(&u.router_fd);
+    own_fd_close(&u.parts_fd);
+    if (u.kids)
+        ev_children_close(u.kids);
+    if (u.loop)
+        ev_loop_free(u.loop);
+    return rc;
+}

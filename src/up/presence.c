@@ -1,0 +1,229 @@
+#include "up/presence.h"
+
+#include "base/log.h"
+#include "base/time.h"
+#include "kube/informer.h"
+#include "up/names.h"
+#include "up/given.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NAME_AND_LABELS(name, app, part)                                                           \
+    "\"metadata\":{\"name\":\"" name "\",\"labels\":{\"app\":\"" app "\",\"" UP_PART_LABEL         \
+    "\":\"" part "\""
+/* Nobody has to end anything when it is deleted, so it goes at once. */
+#define POD(name, part, container)                                                                 \
+    "{" NAME_AND_LABELS(                                                                           \
+        name, name,                                                                                \
+        part) "}},\"spec\":{\"nodeName\":\"" UP_NODE                                               \
+              "\",\"terminationGracePeriodSeconds\":0,\"automountServiceAccountToken\":false,"     \
+              "\"containers\":[" container "]}}"
+#define SERVICE                                                                                    \
+    "{" NAME_AND_LABELS(                                                                           \
+        UP_ROUTER_SVC, UP_ROUTER,                                                                  \
+        "router") "}},\"spec\":{\"selector\":{\"app\":"                                            \
+                  "\"" UP_ROUTER                                                                   \
+                  "\"},\"ports\":[{\"name\":\"http\",\"port\":8080,\"targetPort\":8080,"           \
+                  "\"protocol\":\"TCP\"}]}}"
+#define SLICE                                                                                              \
+    "{" NAME_AND_LABELS(                                                                                   \
+        UP_ROUTER_SVC, UP_ROUTER,                                                                          \
+        "router") ",\"kubernetes.io/service-name\":\"" UP_ROUTER_SVC                                       \
+                  "\"}},\"addressType\":\"IPv4\",\"endpoints\":[{\"addresses\":[\"127.0.0.1\"],"           \
+                  "\"conditions\":{\"ready\":true,\"serving\":true,\"terminating\":false},\"targetRef\":{" \
+                  "\"kind\":\"Pod\",\"name\":\"" UP_ROUTER                                                 \
+                  "\"}}],\"ports\":[{\"name\":\"http\",\"port\":8080,"                                     \
+                  "\"protocol\":\"TCP\"}]}"
+#define ROUTER_CONTAINER                                                                           \
+    "{\"name\":\"router\",\"image\":\"silica/sandbox-router\",\"ports\":[{\"name\":\"http\","      \
+    "\"containerPort\":8080}]}"
+#define CONTROLLER_CONTAINER                                                                       \
+    "{\"name\":\"controller\",\"image\":\"silica/agent-sandbox-controller\"}"
+#define DEPLOYMENT                                                                                 \
+    "{" NAME_AND_LABELS(UP_CONTROLLER, UP_CONTROLLER,                                              \
+                        "controller") "}},\"spec\":{\"replicas\":1,"                               \
+                                      "\"selector\":{\"matchLabels\":{\"app\":\"" UP_CONTROLLER    \
+                                      "\"}},\"template\":{\"metadata\":{"                          \
+                                      "\"labels\":{\"app\":\"" UP_CONTROLLER                       \
+                                      "\"}},\"spec\":{\"containers\":[" CONTROLLER_CONTAINER       \
+                                      "]}}}}"
+
+/* clang-format off */
+static const struct presence_row {
+    const char *group, *plural, *name, *text;
+    bool is_everywhere;    /* else in the system's namespace only */
+    const char *container; /* of a Pod */
+} rows[] = {
+    { "", "services", UP_ROUTER_SVC, SERVICE, true, NULL },
+    { "discovery.k8s.io", "endpointslices", UP_ROUTER_SVC, SLICE, true, NULL },
+    { "", "pods", UP_ROUTER, POD(UP_ROUTER, "router", ROUTER_CONTAINER), true, "router" },
+    { "apps", "deployments", UP_CONTROLLER, DEPLOYMENT, false, NULL },
+    { "", "pods", UP_CONTROLLER, POD(UP_CONTROLLER, "controller", CONTROLLER_CONTAINER), false, "controller" },
+};
+/* Copies of what the rows are, and of namespaces. */
+static const struct { const char *group, *plural; } watched[] = {
+    { "", "namespaces" }, { "", "services" }, { "discovery.k8s.io", "endpointslices" }, { "", "pods" }, { "apps", "deployments" },
+};
+/* clang-format on */
+
+#define DEPLOYED                                                                                      \
+    "{\"status\":{\"observedGeneration\":1,\"replicas\":1,\"updatedReplicas\":1,\"readyReplicas\":1," \
+    "\"availableReplicas\":1,\"conditions\":[{\"type\":\"Available\",\"status\":\"True\","            \
+    "\"reason\":\"BuiltIn\",\"message\":\"part of silica up\",\"lastTransitionTime\":\"%s\","         \
+    "\"lastUpdateTime\":\"%s\"}]}}"
+#define CONDITION(type) "{\"type\":\"" type "\",\"status\":\"True\",\"lastTransitionTime\":\"%s\"}"
+#define RUNNING                                                                                                                                                               \
+    "{\"status\":{\"phase\":\"Running\",\"hostIP\":\"127.0.0.1\",\"podIP\":\"127.0.0.1\","                                                                                    \
+    "\"podIPs\":[{\"ip\":\"127.0.0.1\"}],\"startTime\":\"%s\",\"conditions\":[" CONDITION("PodScheduled") "," CONDITION(                                                      \
+        "Initialized") "," CONDITION("ContainersReady") "," CONDITION("Ready") "],\"containerStatuses\":[{\"name\":\"%s\",\"image\":\"built in\","                            \
+                                                                               "\"imageID\":\"\",\"ready\":true,\"started\":true,\"restartCount\":0,\"state\":{\"running\":{" \
+                                                                               "\"startedAt\":\"%s\"}}}]}}"
+
+struct presence {
+    struct kube_client *client;
+    struct informer *copies[LEN(watched)];
+    size_t synced;
+};
+
+static struct informer *copy_of(struct presence *p, const char *plural)
+{
+    for (size_t i = 0; i < LEN(watched); i++)
+        if (strcmp(watched[i].plural, plural) == 0)
+            return p->copies[i];
+    return NULL;
+}
+
+/* 409: somebody else made one of that name. 404, 403: the namespace went, or is going. */
+static void on_written(void *ctx, const struct kube_answer *answer)
+{
+    const struct status *no = answer->refusal;
+
+    (void)ctx;
+    if (no && no->code && no->code != 409 && no->code != 404 && no->code != 403)
+        log_warn("up.presence", KV("err", buf_cstr(&no->message)));
+}
+
+/* What a kubelet or a controller of Deployments would say of them. */
+static void say_status(struct presence *p, const struct presence_row *row, const struct object *o)
+{
+    char now[TIME_TEXT_BYTES], text[2048];
+    const char *phase = object_text(o, "status.phase");
+    struct timespec t;
+    int64_t ready = 0;
+
+    (void)json_i64(object_at(o, "status.availableReplicas"), &ready);
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    (void)time_rfc3339(now, t, false);
+    if (row->container && !(phase && strcmp(phase, "Running") == 0))
+        (void)snprintf(text, sizeof text, RUNNING, now, now, now, now, now, row->container, now);
+    else if (strcmp(row->plural, "deployments") == 0 && ready == 0)
+        (void)snprintf(text, sizeof text, DEPLOYED, now, now);
+    else
+        return;
+    given_status(p->client, &(struct given){ row->group, row->plural, object_namespace(o), text },
+                 row->name, on_written, p);
+}
+
+static bool is_in(const struct presence_row *row, const char *namespace)
+{
+    return row->is_everywhere || strcmp(namespace, UP_NAMESPACE) == 0;
+}
+
+static void look(struct presence *p, const char *namespace)
+{
+    struct object *space;
+
+    if (p->synced < LEN(watched))
+        return;
+    space = informer_get(p->copies[0], "", namespace);
+    if (!space || object_is_deleting(space))
+        return;
+    EACH(row, rows) {
+        struct object *o = informer_get(copy_of(p, row->plural), namespace, row->name);
+
+        if (!is_in(row, namespace))
+            continue;
+        if (o)
+            say_status(p, row, o);
+        else
+            given_create(p->client,
+                         &(struct given){ row->group, row->plural, namespace, row->text },
+                         on_written, p);
+    }
+}
+
+static void look_at(struct presence *p, const struct object *o)
+{
+    const char *namespace = object_namespace(o);
+
+    look(p, *namespace ? namespace : object_name(o));
+}
+
+static void on_add(void *ctx, struct object *o, bool is_initial)
+{
+    (void)is_initial;
+    look_at(ctx, o);
+}
+
+static void on_delete(void *ctx, struct object *last)
+{
+    look_at(ctx, last);
+}
+
+static void on_synced(void *ctx)
+{
+    struct presence *p = ctx;
+    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    struct object *space;
+
+    if (++p->synced < LEN(watched))
+        return;
+    informer_walk_all(&w, p->copies[0]);
+    while ((space = informer_walk_next(&w)))
+        look(p, object_name(space));
+}
+
+int presence_open(struct kube_client *client, struct presence **ret, struct err *e)
+{
+    static const struct informer_listener listener = { .on_add = on_add,
+                                                       .on_delete = on_delete,
+                                                       .on_synced = on_synced };
+    struct presence *p = NEW(struct presence);
+
+    p->client = client;
+    for (size_t i = 0; i < LEN(watched); i++) {
+        const struct informer_spec spec = {
+            .kind = kind_find(watched[i].group, NULL, watched[i].plural),
+            .labels = i ? UP_PART_LABEL : NULL,
+        };
+
+        if (informer_new(client, &spec, &p->copies[i], e) < 0) {
+            presence_close(p);
+            return -1;
+        }
+        informer_listen(p->copies[i], &listener, p);
+    }
+    for (size_t i = 0; i < LEN(watched); i++)
+        informer_start(p->copies[i]);
+    *ret = p;
+    return 0;
+}
+
+void presence_close(struct presence *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < LEN(watched); i++)
+        if (p->copies[i])
+            informer_close(p->copies[i]);
+    free(p);
+}
+
+const char *presence_part(const struct object *pod)
+{
+    const char *node = object_text(pod, "spec.nodeName");
+
+    return node && strcmp(node, UP_NODE) == 0 ? object_label(pod, UP_PART_LABEL) : NULL;
+}

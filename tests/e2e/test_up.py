@@ -1,0 +1,251 @@
+"""`silica up`: what its first start gives, what stays, and how its other commands see it. Judged by kubectl."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import stat
+import subprocess
+import urllib.error
+
+import pytest
+
+from harness.server import wait_until
+from lib.up import Up, program
+
+pytestmark = pytest.mark.ours
+CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims"
+POOLS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxwarmpools"
+TEMPLATES = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxtemplates"
+
+
+@pytest.fixture(scope="module")
+def up():
+    with Up() as started:
+        yield started
+
+
+@pytest.fixture
+def fresh():
+    with Up() as started:
+        yield started
+
+
+def names(listing):
+    return sorted(item["metadata"]["name"] for item in listing["items"])
+
+
+def is_gone(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_first_start(up):
+    assert set(up.ready) == {"listen", "router", "kubeconfig"}
+    assert up.ready["kubeconfig"] == str(up.data / "kubeconfig")
+    assert stat.S_IMODE(os.stat(up.ready["kubeconfig"]).st_mode) == 0o600
+    assert up.kubectl("get", "sandboxtemplates", "-o", "name").split() == [
+        "sandboxtemplate.extensions.agents.x-k8s.io/python-sandbox-template",
+        "sandboxtemplate.extensions.agents.x-k8s.io/simple-sandbox-template"]
+    pools = json.loads(up.kubectl("get", "sandboxwarmpools", "-o", "json"))["items"]
+    assert {p["metadata"]["name"]: p["spec"]["replicas"] for p in pools} == {
+        "python-sandbox-pool": 4, "python-sandbox-warmpool": 2}
+    for name in ("python-sandbox-template", "simple-sandbox-template"):
+        spec = up.api.call("GET", f"{TEMPLATES}/{name}")["spec"]
+        assert spec["envVarsInjectionPolicy"] == "Overrides" and spec["volumeClaimTemplatesPolicy"] == "Overrides"
+        assert [v["metadata"]["name"] for v in spec["volumeClaimTemplates"]] == ["workspace"]
+    # The controllers are at work: each pool gets its sandboxes, each of them its Pod.
+    wait_until(lambda: len(up.api.call("GET", "/apis/agents.x-k8s.io/v1beta1/namespaces/default/sandboxes")["items"]) >= 6, 60)
+
+
+def test_what_it_says(up):
+    said = up.out.read_text()
+    assert f"https://{up.ready['listen'][0]}" in said and f"export KUBECONFIG={up.ready['kubeconfig']}" in said
+    assert "python-sandbox-pool" in said
+
+
+def test_the_router_is_in_every_namespace(up):
+    for namespace in ("default", "agent-sandbox-system", "kube-system"):
+        assert up.kubectl("get", "svc/sandbox-router-svc", "-n", namespace, "-o", "name") == "service/sandbox-router-svc\n"
+    up.kubectl("create", "namespace", "later")
+
+    def phase():
+        pods = up.api.call("GET", "/api/v1/namespaces/later/pods?labelSelector=app%3Dsandbox-router")["items"]
+        return [p["status"].get("phase") for p in pods] == ["Running"]
+
+    wait_until(phase, 60, "the router's Pod in a new namespace")
+    slices = up.api.call("GET", "/apis/discovery.k8s.io/v1/namespaces/later/endpointslices"
+                                "?labelSelector=kubernetes.io%2Fservice-name%3Dsandbox-router-svc")["items"]
+    assert [e["targetRef"]["name"] for s in slices for e in s["endpoints"]] == ["sandbox-router"]
+    before = up.api.call("GET", "/api/v1/namespaces/later/pods/sandbox-router")["metadata"]["uid"]
+    up.kubectl("delete", "pod", "-n", "later", "sandbox-router")
+    wait_until(lambda: phase() and up.api.call("GET", "/api/v1/namespaces/later/pods/sandbox-router")["metadata"]["uid"] != before,
+               60, "a deleted one is back")
+    up.kubectl("delete", "namespace", "later", "--timeout=60s")
+    assert not up.api.exists("/api/v1/namespaces/later")
+
+
+def test_the_controllers_log(up):
+    log = up.kubectl("logs", "-n", "agent-sandbox-system", "deployment/agent-sandbox-controller")
+    assert "event=control.serve" in log
+    assert len(up.kubectl("logs", "-n", "agent-sandbox-system", "deployment/agent-sandbox-controller", "--tail=1").splitlines()) == 1
+    refused = up.kubectl("exec", "-n", "agent-sandbox-system", "agent-sandbox-controller", "--", "true", check=False)
+    assert refused.returncode != 0 and "stands for a part of silica" in refused.stderr
+
+
+def test_rights_of_the_parts(up):
+    def may(part, *question):
+        done = up.kubectl("auth", "can-i", *question, kubeconfig=up.data / f"{part}.kubeconfig", check=False)
+        assert done.stdout in ("yes\n", "no\n"), done.stderr
+        return done.stdout == "yes\n"
+
+    assert may("router", "watch", "pods", "-A") and may("router", "list", "sandboxes", "-A")
+    assert not may("router", "get", "secrets", "-A") and not may("router", "delete", "pods", "-A")
+    assert not may("router", "create", "pods/portforward", "-A")
+    assert may("node", "patch", "pods/status", "-A") and may("node", "get", "secrets", "-A")
+    assert not may("node", "create", "clusterrolebindings") and not may("node", "create", "sandboxclaims", "-A")
+    for name in ("node.kubeconfig", "node.token", "router.kubeconfig", "router.token"):
+        assert stat.S_IMODE(os.stat(up.data / name).st_mode) == 0o600
+
+
+def test_status_and_env(up):
+    shown = up.status()
+    assert shown["listen"] == up.ready["listen"] and shown["ready"] is True and shown["claims"] == 0
+    assert {p["name"]: p["state"] for p in shown["parts"]}["control"] == "serving"
+    assert {(p["name"], p["wanted"]) for p in shown["pools"]} == {("python-sandbox-pool", 4), ("python-sandbox-warmpool", 2)}
+    text = up.run("status").stdout
+    assert f"https://{up.ready['listen'][0]}" in text and "python-sandbox-pool: " in text
+    env = subprocess.run(["sh", "-c", f'eval "$({program()} env --data {up.data})"; printf %s "$KUBECONFIG"'],
+                         stdout=subprocess.PIPE, text=True)
+    assert env.stdout == up.ready["kubeconfig"]
+
+
+def test_merged_into_ones_own(up, tmp_path):
+    own = tmp_path / "config"
+    own.write_text("apiVersion: v1\nkind: Config\ncurrent-context: mine\n"
+                   "clusters: [{name: mine, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+                   "users: [{name: me, user: {token: abc}}]\ncontexts: [{name: mine, context: {cluster: mine, user: me}}]\n")
+    for _ in range(2):  # the second time changes nothing
+        up.run("kubeconfig", "--merge", "--file", own)
+        assert stat.S_IMODE(own.stat().st_mode) == 0o600
+        assert up.kubectl("config", "get-contexts", "-o", "name", kubeconfig=own).split() == ["mine", "silica"]
+        assert up.kubectl("get", "namespace", "default", "-o", "name", kubeconfig=own) == "namespace/default\n"
+    up.run("kubeconfig", "--unmerge", "--file", own)
+    assert up.kubectl("config", "get-contexts", "-o", "name", kubeconfig=own).split() == ["mine"]
+    assert "silica" not in own.read_text()
+    assert up.run("kubeconfig").stdout == pathlib.Path(up.ready["kubeconfig"]).read_text()
+
+
+def test_a_token_for_one_namespace(up, tmp_path):
+    tenant = tmp_path / "tenant"
+    tenant.write_text(up.run("token", "-n", "team-a", "-o", "kubeconfig").stdout)
+    assert "no resources found" in up.kubectl("get", "sandboxclaims", kubeconfig=tenant, check=False).stderr.lower()
+    for namespace in ("default", "agent-sandbox-system"):
+        refused = up.kubectl("get", "sandboxclaims", "-n", namespace, kubeconfig=tenant, check=False)
+        assert refused.returncode != 0 and "forbidden" in refused.stderr
+    # The router leads everywhere, so a port of it is not for those who have one namespace.
+    wait_until(lambda: up.api.exists("/api/v1/namespaces/team-a/pods/sandbox-router"), 60)
+    refused = up.kubectl("port-forward", "pod/sandbox-router", ":8080", kubeconfig=tenant, check=False)
+    assert refused.returncode != 0 and "forbidden" in refused.stderr.lower(), refused.stderr
+    refused = up.kubectl("logs", "sandbox-router", kubeconfig=tenant, check=False)
+    assert refused.returncode != 0 and "agent-sandbox-system" in refused.stderr, refused.stderr
+
+
+def test_only_one(up):
+    again = up.run("up", check=False)
+    assert again.returncode == 125 and "silica is up already" in again.stderr and "hint: silica status" in again.stderr
+    assert up.run("up", "-d", check=False).stderr == again.stderr
+    assert up.status()["ready"] is True
+
+
+def test_what_the_user_left(fresh):
+    fresh.kubectl("delete", "sandboxtemplate", "simple-sandbox-template")
+    fresh.kubectl("delete", "sandboxwarmpool", "python-sandbox-warmpool")
+    fresh.kubectl("scale", "sandboxwarmpool", "python-sandbox-pool", "--replicas=1")
+    fresh.kubectl("apply", "-f", "-", stdin=json.dumps(
+        {"apiVersion": "extensions.agents.x-k8s.io/v1beta1", "kind": "SandboxClaim", "metadata": {"name": "mine"},
+         "spec": {"warmPoolRef": {"name": "python-sandbox-pool"}}}))
+    assert fresh.end() == 0
+    fresh.start()
+    assert names(fresh.api.call("GET", TEMPLATES)) == ["python-sandbox-template"]
+    assert [(p["metadata"]["name"], p["spec"]["replicas"]) for p in fresh.api.call("GET", POOLS)["items"]] == [
+        ("python-sandbox-pool", 1)]
+    assert names(fresh.api.call("GET", CLAIMS)) == ["mine"]
+
+
+def test_a_killed_control_comes_back(fresh):
+    for _ in range(3):
+        pid = fresh.kill("control")
+        # Nobody is refused meanwhile: the supervisor has the socket.
+        assert names(fresh.api.call("GET", TEMPLATES)) == ["python-sandbox-template", "simple-sandbox-template"]
+        fresh.wait_back("control", pid)
+    pid = fresh.kill("parts")
+    fresh.wait_back("parts", pid)
+    assert "event=control.serve" in fresh.kubectl("logs", "-n", "agent-sandbox-system", "agent-sandbox-controller")
+    assert {p["name"]: p["restarts"] for p in fresh.status()["parts"]}["control"] == 3
+
+
+def test_a_killed_supervisor_takes_its_parts_along(fresh):
+    listen, parts = fresh.ready["listen"], [p["pid"] for p in fresh.info()["parts"]]
+    fresh.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "kept"}})
+    fresh.kill("up")
+    fresh.process.wait()
+    fresh.start()  # at once: it waits for what is left of the other
+    assert all(is_gone(pid) for pid in parts)
+    assert fresh.ready["listen"] == listen and fresh.api.exists("/api/v1/namespaces/kept")
+    parts = [p["pid"] for p in fresh.info()["parts"]]
+    assert fresh.end() == 0 and all(is_gone(pid) for pid in parts)
+
+
+def test_in_the_background(tmp_path):
+    data = ["--data", str(tmp_path / "data")]
+
+    def call(*args):
+        return subprocess.run([program(), *args, *data], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=100)
+
+    missing = call("status")
+    assert missing.returncode == 3 and "hint: silica up" in missing.stderr
+    started = call("up", "-d", "--listen", "127.0.0.1:0")
+    try:
+        assert started.returncode == 0, started.stderr
+        assert "silica is up: https://127.0.0.1:" in started.stdout and "silica down" in started.stdout
+        pid = json.loads(call("status", "-o", "json").stdout)["pid"]
+        assert os.getsid(pid) == pid  # no terminal's end concerns it
+    finally:
+        ended = call("down")
+    assert ended.returncode == 0 and "silica is down" in ended.stdout and is_gone(pid)
+    assert call("down").stdout == f"silica is not up in '{tmp_path / 'data'}'\n"
+    assert call("env").returncode == 1
+
+
+def test_a_port_that_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        address = f"127.0.0.1:{holder.getsockname()[1]}"
+        for detach in ((), ("-d",)):
+            done = subprocess.run([program(), "up", *detach, "--data", str(tmp_path / "data"), "--listen", address],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+            assert done.returncode == 125 and f"cannot listen on '{address}'" in done.stderr and "hint: " in done.stderr
+    assert not (tmp_path / "data" / "up.json").exists()
+
+
+def test_a_part_that_cannot_start(tmp_path):
+    """Its own words are the user's message, and nothing is left running."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "store.db").write_bytes(b"not a store" * 1000)
+    done = subprocess.run([program(), "up", "--data", str(data), "--listen", "127.0.0.1:0"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert done.returncode == 125 and done.stderr.startswith("silica: the control could not start: "), done.stderr
+
+
+def test_terminal_signals(fresh):
+    """Ctrl-C reaches the whole foreground group: the parts must not die before they are told to."""
+    fresh.process.send_signal(signal.SIGINT)
+    fresh.process.send_signal(signal.SIGINT)
+    assert fresh.process.wait(60) == 0
+    with pytest.raises((urllib.error.URLError, OSError)):
+        fresh.api.call("GET", TEMPLATES)

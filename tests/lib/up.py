@@ -1,0 +1,126 @@
+"""`silica up` as tests see it.
+
+    with Up() as up:                       # on free ports, in a directory of its own
+        up.api.call("GET", "/api/v1/pods") # as its administrator
+        up.kubectl("get", "pods")
+        up.kill("control")
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness.server import TREE, wait_until
+from lib import controlplane
+
+PORTS = ["--listen", "127.0.0.1:0"]
+
+
+def program():
+    return os.environ.get("SILICA", str(TREE / "build" / "silica"))
+
+
+class Reader(controlplane.Silica):
+    """The calls of an administrator, with what a kubeconfig says."""
+
+    def __init__(self, directory, kubeconfig):
+        self.directory, self.kubeconfig = directory, pathlib.Path(kubeconfig)
+        self._read_kubeconfig()
+
+
+class Up:
+    """data: a directory of the caller's. prefix: what stands before the program, such as setpriv."""
+
+    def __init__(self, *options, data=None, prefix=(), env=None):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-up-"))
+        self.data = pathlib.Path(data or self.directory / "data")
+        self.prefix, self.env = list(prefix), {**os.environ, **(env or {})}
+        self.process = None
+        try:
+            self.start(*PORTS, *options)
+        except BaseException:
+            self.stop()
+            raise
+
+    def argv(self, command, *args):
+        return [*self.prefix, program(), command, "--data", str(self.data), *map(str, args)]
+
+    def start(self, *options):
+        """Returns when it serves. Without options: on the ports of last time."""
+        reader, writer = os.pipe()
+        self.out = self.directory / "out"
+        with open(self.out, "ab") as out:
+            self.process = subprocess.Popen(self.argv("up", "--ready-fd", writer, *options), stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=out, pass_fds=[writer], env=self.env, preexec_fn=controlplane.die_with_parent)
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            line = ready.readline()
+        assert line, self.said()
+        self.ready = json.loads(line)
+        self.api = Reader(self.directory, self.ready["kubeconfig"])
+
+    def run(self, command, *args, check=True, **kw):
+        """Another command on the same directory: run("status", "-o", "json")."""
+        done = subprocess.run(self.argv(command, *args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=100, env=self.env, **kw)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def status(self):
+        return json.loads(self.run("status", "-o", "json").stdout)
+
+    def info(self):
+        return json.loads((self.data / "up.json").read_text())
+
+    def pid(self, part):
+        return next(p["pid"] for p in self.info()["parts"] if p["name"] == part)
+
+    def kill(self, part, number=signal.SIGKILL):
+        """The part, or the supervisor itself: "up". Returns the pid that was."""
+        pid = self.process.pid if part == "up" else wait_until(lambda: self.pid(part), 30, f"a {part}")
+        os.kill(pid, number)
+        return pid
+
+    def wait_back(self, part, pid):
+        """Until another process than that one serves."""
+        def is_back():
+            row = next(p for p in self.info()["parts"] if p["name"] == part)
+            return row["state"] == "serving" and row["pid"] not in (0, pid)
+
+        wait_until(is_back, 60, f"{part} is back")
+
+    def kubectl(self, *args, check=True, stdin=None, kubeconfig=None):
+        done = subprocess.run([controlplane.peer("kubectl"), "--kubeconfig", str(kubeconfig or self.ready["kubeconfig"]),
+                               "--cache-dir", str(self.directory / "cache"), *map(str, args)], input=stdin or "",
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done.stdout if check else done
+
+    def said(self):
+        logs = [self.out, *sorted((self.data / "logs").glob("*/log"))]
+        return "\n".join(f"--- {p}\n{p.read_text(errors='replace')[-6000:]}" for p in logs if p.exists())
+
+    def end(self):
+        """As Ctrl-C does; its exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60)
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
