@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -100,8 +101,8 @@ static int own_namespaces(const struct inside *in)
     return CLONE_NEWCGROUP | (in->has_network ? NAMES : CLONE_NEWNET);
 }
 
-static int clone_plain(const struct inside *in, const struct box_place *place, int group_fd,
-                       pid_t *ret_pid, int *ret_pidfd, struct err *e)
+static int clone_plain(struct inside *in, const struct box_place *place, int group_fd,
+                       struct strand *first, pid_t *ret_pid, int *ret_pidfd, struct err *e)
 {
     int pidfd = -1;
     struct clone_args args = {
@@ -120,7 +121,8 @@ static int clone_plain(const struct inside *in, const struct box_place *place, i
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)group_fd;
     }
-    pid = syscall(SYS_clone3, &args, sizeof args);
+    pid = first ? strand_process(first, &args, inside_run, in)
+                : syscall(SYS_clone3, &args, sizeof args);
     if (pid < 0) {
         (void)err_sys(e, "cannot make the sandbox's namespaces");
         hint_clone(e);
@@ -134,8 +136,8 @@ static int clone_plain(const struct inside *in, const struct box_place *place, i
 }
 
 /* net_fd: the network it is born in, or -1. */
-static int clone_inside(struct box *b, const struct inside *in, const struct box_place *place,
-                        int net_fd, bool *ret_is_born_in_v2, struct err *e)
+static int clone_inside(struct box *b, struct inside *in, const struct box_place *place,
+                        struct strand *first, int net_fd, bool *ret_is_born_in_v2, struct err *e)
 {
     OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
     int rc;
@@ -146,7 +148,7 @@ static int clone_inside(struct box *b, const struct inside *in, const struct box
         return join_clone(in, place, group_fd, &b->pid, &b->pidfd, e);
     if (net_fd >= 0 && setns(net_fd, CLONE_NEWNET) < 0)
         return err_sys(e, "cannot enter the sandbox's network");
-    rc = clone_plain(in, place, group_fd, &b->pid, &b->pidfd, e);
+    rc = clone_plain(in, place, group_fd, first, &b->pid, &b->pidfd, e);
     if (net_fd >= 0)
         yard_leave(b->yard);
     return rc;
@@ -207,7 +209,7 @@ static void keep_mounts(struct box *b, const struct box_spec *spec)
 }
 
 static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
-                  struct program *program, struct err *e)
+                  struct strand *first, struct program *program, struct err *e)
 {
     OWN_FD int net_fd = -1;
     OWN(pair_done) struct pair gate = { -1, -1 };
@@ -224,7 +226,7 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
         net_fd = yard_take(spec->yard);
     in->has_network = in->has_names || net_fd >= 0;
     in->own_namespaces = own_namespaces(in);
-    if (clone_inside(b, in, &spec->place, net_fd, &is_born_in_v2, e) < 0)
+    if (clone_inside(b, in, &spec->place, first, net_fd, &is_born_in_v2, e) < 0)
         return -1;
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
@@ -277,6 +279,28 @@ static int apply_limits(struct box *b, struct plan *plan, const struct box_spec 
     return -1;
 }
 
+/* In our memory, where that can be: its setup is over, or the child dead, when this returns. */
+static int launch_in_ours(struct box *b, const struct box_spec *spec, struct inside *in,
+                          struct program *program, struct err *e)
+{
+    struct strand *first = spec->place.join_pidfd > 0 ? NULL : strand_take();
+    bool is_dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1, is_over = true;
+    struct err why;
+    int rc;
+
+    in->second = strand_take();
+    rc = launch(b, spec, in, first, program, e);
+    if (rc < 0 && b->pidfd >= 0)
+        is_over = box_kill(b, NULL, &why) == 0;
+    if (is_over) { /* or they are lost, as the process is */
+        strand_give(first);
+        strand_give(in->second);
+    }
+    if (first && is_dumpable)
+        (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    return rc;
+}
+
 int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
 {
     static const char *const no_env[] = { NULL };
@@ -319,7 +343,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     b->pidfd = b->control_fd = b->mounts_fd = -1;
     b->yard = spec->yard;
     b->unenforced.max = BOX_UNENFORCED_MAX_BYTES;
-    if (apply_limits(b, &plan, spec, e) < 0 || launch(b, spec, &in, &program, e) < 0) {
+    if (apply_limits(b, &plan, spec, e) < 0 || launch_in_ours(b, spec, &in, &program, e) < 0) {
         box_free(b);
         return err_wrap(e, "sandbox '%s'", spec->name ? spec->name : "sandbox");
     }

@@ -1,7 +1,6 @@
 #include "isolate/inside.h"
 
 #include "base/fd.h"
-#include "base/time.h"
 #include "isolate/confine.h"
 #include "isolate/mounts.h"
 
@@ -22,8 +21,6 @@
 #include <sys/syscall.h>
 
 #define FIRST_FREE_FD    10 /* our own descriptors stand here and above while 0-3 are put in order */
-#define SPIN_US          500
-#define SPIN_LOOKS       100          /* between two looks at the clock */
 #define ROOT_STACK_BYTES (256 * 1024) /* of the second thread: a sanitizer's frames fit too */
 
 _Noreturn static void fail(int gate_fd, const struct err *why)
@@ -145,11 +142,10 @@ struct root_job {
     struct mounts mounts;
     int program_fd;
     bool is_program_of_host;
-    pthread_t thread;
+    pthread_t thread; /* unless it runs on a strand */
     bool has_thread;
     /* The first thread has time: it takes hold of the trees, makes small files, enters the root, and lets go of the old one. */
     bool is_helped;
-    bool is_spread; /* the threads have a processor each */
     /* Each is posted once: when it is so, or when it will never be. */
     sem_t opened, standing, framed, held, entered, built;
     bool is_opened, is_standing, is_framed, is_held, is_entered, is_built, is_done;
@@ -166,25 +162,8 @@ static int hold_trees(struct root_job *job, struct err *e)
     return 0;
 }
 
-/* What is waited for is a fraction of a millisecond away, and to be woken on a processor that went to sleep takes about as
- * long: so we look for it for a while. */
-static bool is_posted_soon(sem_t *sem)
+static void await(sem_t *sem)
 {
-    uint64_t end_us = time_mono_us() + SPIN_US;
-
-    do {
-        for (int i = 0; i < SPIN_LOOKS; i++)
-            if (sem_trywait(sem) == 0)
-                return true;
-        (void)sched_yield();
-    } while (time_mono_us() < end_us);
-    return false;
-}
-
-static void await(const struct root_job *job, sem_t *sem)
-{
-    if (job->is_spread && is_posted_soon(sem))
-        return;
     while (sem_wait(sem) < 0 && errno == EINTR)
         continue;
 }
@@ -214,13 +193,13 @@ static int build_frame(struct root_job *job)
 static int build_rest(struct root_job *job)
 {
     if (job->is_helped)
-        await(job, &job->held);
+        await(&job->held);
     else
         job->is_entered = mounts_enter(&job->mounts, &job->e) == 0;
     if (!job->is_held || mounts_build_held(&job->mounts, &job->e) < 0)
         return -1;
     if (job->is_helped)
-        await(job, &job->entered);
+        await(&job->entered);
     return job->is_entered ? mounts_build_last(&job->mounts, &job->e) : -1;
 }
 
@@ -241,17 +220,31 @@ static void *run_root_job(void *ctx)
     return NULL;
 }
 
-/* Away from our processor, if there is another. Why not leave it to the kernel: some schedulers pack what has not run for
- * long yet onto one, and then the threads take turns instead. */
-static bool spread(pthread_t thread)
+/* With no right or descriptor of the first one's left to lose: nothing is tidied. */
+static void run_on_strand(void *ctx)
 {
-    int here = sched_getcpu();
-    cpu_set_t others;
+    (void)run_root_job(ctx);
+    strand_exit();
+}
 
-    if (here < 0 || sched_getaffinity(0, sizeof others, &others) < 0)
-        return false;
-    CPU_CLR(here, &others);
-    return CPU_COUNT(&others) > 0 && pthread_setaffinity_np(thread, sizeof others, &others) == 0;
+static bool start_thread(struct root_job *job)
+{
+    static uint8_t stack[ROOT_STACK_BYTES] __attribute__((aligned(4096)));
+    pthread_attr_t attr;
+
+    if (job->in->second)
+        return strand_thread(job->in->second, run_on_strand, job) > 0;
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstack(&attr, stack, sizeof stack);
+    return pthread_create(&job->thread, &attr, run_root_job, job) == 0;
+}
+
+static void join_thread(struct root_job *job)
+{
+    if (job->in->second)
+        strand_join(job->in->second);
+    else
+        (void)pthread_join(job->thread, NULL);
 }
 
 /* The root on the one hand, the network and all that needs no root on the other have nothing to do with each other and take
@@ -259,9 +252,6 @@ static bool spread(pthread_t thread)
  * other's work. Where no thread can be had (a limit of one process) the root is first. */
 static int start_root_job(struct root_job *job, const struct inside *in, struct err *e)
 {
-    static uint8_t stack[ROOT_STACK_BYTES] __attribute__((aligned(4096)));
-    pthread_attr_t attr;
-
     job->in = in;
     job->is_helped = in->has_network;
     if (mounts_init(&job->mounts, in->plan, e) < 0)
@@ -272,14 +262,11 @@ static int start_root_job(struct root_job *job, const struct inside *in, struct 
     (void)sem_init(&job->held, 0, 0);
     (void)sem_init(&job->entered, 0, 0);
     (void)sem_init(&job->built, 0, 0);
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setstack(&attr, stack, sizeof stack);
-    job->has_thread = pthread_create(&job->thread, &attr, run_root_job, job) == 0;
+    job->has_thread = start_thread(job);
     if (!job->has_thread) {
         job->is_helped = false;
         (void)run_root_job(job);
-    } else
-        job->is_spread = spread(job->thread);
+    }
     if (!job->is_helped)
         return 0;
     if (hold_trees(job, e) < 0)
@@ -289,7 +276,7 @@ static int start_root_job(struct root_job *job, const struct inside *in, struct 
 
 static int await_root(struct root_job *job, sem_t *what, const bool *is_so, struct err *e)
 {
-    await(job, what);
+    await(what);
     if (!*is_so)
         *e = job->e;
     return *is_so ? 0 : -1;
@@ -358,7 +345,7 @@ static int give_up_rest(struct inside *in, bool is_program_of_host, struct err *
 
 static int setup(struct inside *in, struct err *e)
 {
-    static struct root_job job; /* of this process alone */
+    struct root_job job = { .is_done = false };
 
     /* Who: the caller, in a new user namespace that maps nothing yet. What we hold: every capability over our new
      * namespaces, none over the host's. */
@@ -374,16 +361,16 @@ static int setup(struct inside *in, struct err *e)
     if (give_up_rest(in, job.is_program_of_host, e) < 0)
         return -1;
     if (job.has_thread)
-        (void)pthread_join(job.thread, NULL);
+        join_thread(&job);
     if (!job.is_done)
         *e = job.e;
     return job.is_done ? 0 : -1;
 }
 
-_Noreturn void inside_run(const struct inside *given)
+_Noreturn void inside_run(void *given)
 {
     static const char word = INSIDE_READY;
-    struct inside in = *given;
+    struct inside in = *(const struct inside *)given;
     struct err e = { 0 };
 
     if (setup(&in, &e) < 0 || wait_for(in.gate_fd, INSIDE_PROGRAM, &e) < 0)

@@ -11,6 +11,7 @@
 
 #include "isolate/plan.h"
 #include "isolate/program.h"
+#include "isolate/strand.h"
 
 #define INSIDE_CONTROL_FD 3 /* what PID 1 is told with --control-fd */
 #define INSIDE_STATUS_FD  4 /* and with --status-fd */
@@ -34,10 +35,12 @@ struct inside {
     int own_namespaces; /* CLONE_NEW* of those that it makes itself, beside its root */
     char *const *argv;
     char *const *envp;
+    struct strand *second; /* for the second thread of setup; NULL: one of the C library's */
 };
 
 /* In the network namespace we are in. */
 int inside_bring_up_loopback(struct err *e);
-_Noreturn void inside_run(const struct inside *in);
+/* A struct inside. In a copy of the parent's memory or, on a strand, in that memory itself: it writes nothing there. */
+_Noreturn void inside_run(void *in);
 
 #endif

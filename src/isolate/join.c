@@ -35,7 +35,7 @@ _Noreturn static void run(const struct inside *in, const struct box_place *place
     } else {
         pid = syscall(SYS_clone3, &args, sizeof args);
         if (pid == 0)
-            inside_run(in);
+            inside_run((void *)(uintptr_t)in);
         if (pid < 0)
             (void)err_sys(&w.e, "cannot make the sandbox's namespaces");
         else
