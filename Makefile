@@ -38,9 +38,9 @@ soak-runtime: setup-test setup-bench all            ## the runtime's full figure
 	$(MAKE) fuzz FUZZ_SECONDS=600 FUZZ_TARGETS="base_json http_http1 http_h2 http_multipart http_grpc_frame runtime_path runtime_file_find runtime_split runtime_proto"
 	python3 tests/soak/runtime.py
 
-soak-apiserver: setup-test all build/debug/build.ninja  ## the API server's: fuzzing 10 minutes each, 300 kills, 10,000 connections
+soak-apiserver: setup-test all build/debug/build.ninja  ## the API server's: fuzzing 2 minutes each, 300 kills, 10,000 connections
 	ninja -C build/debug
-	$(MAKE) fuzz FUZZ_SECONDS=600 FUZZ_TARGETS="http_h2 http_spdy http_ws podstream_request kube_proto kube_patch kube_apply kube_select kube_yaml kube_yaml_write kube_table kube_validate apiserver_accept apiserver_pages apiserver_request apiserver_token kubeclient_kubeconfig kubeclient_cut apiserver_wal"
+	$(MAKE) fuzz FUZZ_SECONDS=120 FUZZ_TARGETS="http_h2 http_spdy http_ws podstream_request kube_proto kube_patch kube_apply kube_select kube_yaml kube_yaml_write kube_table kube_validate apiserver_accept apiserver_pages apiserver_request apiserver_token kubeclient_kubeconfig kubeclient_cut apiserver_wal"
 	python3 tests/soak/apiserver.py
 
 soak-isolate: setup-test all                        ## the isolation engine's: 200 kills anywhere
