@@ -54,6 +54,7 @@ struct box_place {
 
 struct box_spec {
     const char *name;          /* for messages, and the host name inside */
+    const char *host_name;     /* inside, where it is another; may be NULL */
     const char *const *layers; /* NULL-terminated; NULL: the host image (design.md, Images) */
     const char *const *
         host_paths; /* NULL-terminated: more read-only trees of the host, at their own place; may be NULL */

@@ -189,12 +189,21 @@ const char *engine_dir(const struct engine *en)
     return en->path;
 }
 
+int engine_keeper_fd(const struct engine *en)
+{
+    return en->fd;
+}
+
 int engine_create(struct engine *en, const struct engine_create *c, struct engine_created *ret,
                   struct err *e)
 {
     OWN(buf_done) struct buf packet = BUF_INIT(WIRE_MAX_BYTES);
     struct spec spec = {
-        .box = *c->box, .is_kept = c->is_kept, .timeout_ms = c->timeout_ms, .join = c->join
+        .box = *c->box,
+        .is_kept = c->is_kept,
+        .ends_with_command = c->ends_with_command,
+        .timeout_ms = c->timeout_ms,
+        .join = c->join,
     };
     struct wire_answer a = { 0 };
     OWN_FD int fd = -1;
@@ -208,7 +217,7 @@ int engine_create(struct engine *en, const struct engine_create *c, struct engin
         return -1;
     }
     memcpy(ret->unenforced, a.unenforced, sizeof ret->unenforced);
-    if (!c->is_kept)
+    if (!c->is_kept || c->ends_with_command) /* the latter is on record with who wants it to run */
         return 0;
     /* What is kept is promised to be there after a loss of power too, as one that ended. */
     return dir_open_box(&en->dir, c->box->name, &fd, e) < 0 ? -1 : dir_sync(fd, DIR_SPEC, e);
@@ -267,6 +276,20 @@ int engine_wait(struct engine *en, const char *name, uint64_t timeout_ms, struct
     }
     *ret = info;
     return 0;
+}
+
+int engine_signal(struct engine *en, const char *name, int number, struct err *e)
+{
+    struct box *box = NULL;
+    int rc;
+
+    if (engine_adopt(en, name, &box, e) < 0)
+        return -1;
+    rc = box_is_paused(box) ? box_resume(box, e) : 0; /* what stands still hears nothing */
+    if (rc == 0)
+        rc = box_signal(box, number, e);
+    box_release(box);
+    return rc;
 }
 
 int engine_stop(struct engine *en, const char *name, uint64_t grace_ms, struct err *e)

@@ -27,11 +27,14 @@ struct engine_spec {
 int engine_open(const struct engine_spec *spec, struct engine **ret, struct err *e);
 void engine_close(struct engine *en);
 const char *engine_dir(const struct engine *en); /* the data directory */
+/* The connection to the keeper, borrowed, to be polled: it hangs up when the keeper is gone. -1: there is none now. */
+int engine_keeper_fd(const struct engine *en);
 
 struct engine_create {
     const struct box_spec
         *box; /* its name, box->command and all but descriptors; runtime_fd is the keeper's own */
     bool is_kept; /* outlives its command, and is listed after its end until it is destroyed */
+    bool ends_with_command; /* is_kept, but nothing of it runs on when its command has ended */
     uint64_t timeout_ms; /* then the keeper kills all of it; 0: none */
     const char *
         join; /* a running sandbox whose user, network, IPC and UTS namespaces it shares; NULL: none */
@@ -91,6 +94,8 @@ int engine_open_logs(struct engine *en, const char *name, int *ret_dir_fd, struc
  * for one that is not kept: afterwards nothing is known of it. */
 int engine_wait(struct engine *en, const char *name, uint64_t timeout_ms, struct engine_info *ret,
                 struct err *e);
+/* A signal to PID 1, which passes it on to its command. ERR_CLOSED: it has ended. */
+int engine_signal(struct engine *en, const char *name, int number, struct err *e);
 /* TERM to PID 1, which ends its commands; KILL after grace_ms. A kept one stays listed. One that has ended is no error. */
 int engine_stop(struct engine *en, const char *name, uint64_t grace_ms, struct err *e);
 /* Kills it if it runs, and removes all of it. */

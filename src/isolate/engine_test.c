@@ -211,6 +211,24 @@ static void commands_end(void **state)
     expect_exit("late", 124);
 }
 
+/* As a container does: it ends with its command, and how it ended stays. */
+static void ends_with_its_command(void **state)
+{
+    const struct engine_create c = { .is_kept = true, .ends_with_command = true };
+    struct err e;
+
+    (void)state;
+    create(c, "brief", "sleep 1000 & exit 3");
+    expect_exit("brief", 3);
+    assert_int_equal(status_of("brief"), ENGINE_EXITED);
+    create(c, "told", "trap 'exit 5' USR1; echo told; while :; do sleep 0.05; done");
+    wait_for_word("told", "told");
+    assert_int_equal(engine_signal(en, "told", SIGUSR1, &e), 0);
+    expect_exit("told", 5);
+    assert_int_equal(engine_signal(en, "told", SIGUSR1, &e), -1);
+    assert_int_equal(e.code, ERR_CLOSED);
+}
+
 static void paused(void **state)
 {
     struct box_stats stats;
@@ -359,6 +377,7 @@ static int run_all(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(made_listed_destroyed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(commands_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ends_with_its_command, set_up, tear_down),
         cmocka_unit_test_setup_teardown(paused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reached, set_up, tear_down),
         cmocka_unit_test_setup_teardown(control_is_the_owners, set_up, tear_down),

@@ -420,7 +420,7 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
               const struct plan_host *host, struct err *e)
 {
     *p = (struct plan){ .ids = *ids, .is_root_sealed = spec->is_read_only };
-    p->hostname = keep(p, hostname_of(spec->name));
+    p->hostname = keep(p, hostname_of(spec->host_name ? spec->host_name : spec->name));
     p->cwd = spec->cwd ? spec->cwd : BOX_HOME;
     p->root_bytes = spec->root_bytes ? spec->root_bytes : BOX_ROOT_BYTES;
     if (spec->layers)

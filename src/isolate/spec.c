@@ -76,7 +76,9 @@ int spec_write(const struct spec *s, struct buf *out, struct err *e)
     json_out_init(&w.out, out, 0);
     json_out_object_begin(&w.out);
     put_str(&w, "name", box->name);
+    put_str(&w, "host_name", box->host_name);
     put_bool(&w, "kept", s->is_kept);
+    put_bool(&w, "ends_with_command", s->ends_with_command);
     put_u64(&w, "timeout_ms", s->timeout_ms);
     put_str(&w, "join", s->join);
     put_list(&w, "command", box->command);
@@ -206,6 +208,7 @@ static size_t texts_of(const struct json *object)
 static void read_box(struct reader *r, struct box_spec *box)
 {
     box->name = get_str(r, r->object, "name");
+    box->host_name = get_str(r, r->object, "host_name");
     box->command = get_list(r, "command");
     box->layers = get_list(r, "layers");
     box->host_paths = get_list(r, "host_paths");
@@ -241,6 +244,7 @@ int spec_read(struct span json, struct spec *ret, struct err *e)
     read_box(&r, &s.box);
     get_binds(&r, &s);
     s.is_kept = get_bool(&r, r.object, "kept");
+    s.ends_with_command = get_bool(&r, r.object, "ends_with_command");
     s.timeout_ms = get_u64(&r, "timeout_ms", SPEC_TIMEOUT_MAX_MS);
     s.join = get_str(&r, r.object, "join");
     if (s.box.command && !s.box.command[0])
