@@ -63,6 +63,7 @@ struct box_spec {
     const char *const
         *env; /* NULL-terminated NAME=value: the whole environment of PID 1 and of commands */
     const char *cwd; /* inside; NULL: the user's home */
+    bool makes_cwd;  /* where the image does not have it, as container runtimes do */
     uid_t uid;       /* of commands, inside */
     gid_t gid;
     /* An account other than root gives the range it has in /etc/subuid, not only itself: files inside can then belong to

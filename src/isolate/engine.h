@@ -35,7 +35,7 @@ struct engine_create {
         *box; /* its name, box->command and all but descriptors; runtime_fd is the keeper's own */
     bool is_kept; /* outlives its command, and is listed after its end until it is destroyed */
     bool ends_with_command; /* is_kept, but nothing of it runs on when its command has ended */
-    uint64_t timeout_ms; /* then the keeper kills all of it; 0: none */
+    uint64_t timeout_ms;    /* then the keeper kills all of it; 0: none */
     const char *
         join; /* a running sandbox whose user, network, IPC and UTS namespaces it shares; NULL: none */
 };

@@ -416,6 +416,26 @@ static char *hostname_of(const char *name)
     return own_strdup(n ? text : "sandbox");
 }
 
+/* A working directory of a name that nothing else has. */
+static int add_cwd(struct plan *p, const struct box_spec *spec, struct err *e)
+{
+    char *target = spec->makes_cwd ? inside_path(spec->cwd) : NULL;
+    struct span top = span_cstr(target);
+
+    if (!target)
+        return 0;
+    (void)keep(p, target);
+    top = span_slice(top, 0, span_find(top, '/'));
+    if (!top.n || has_target(p, top))
+        return 0;
+    return add_parents(p, target, PLAN_OF_USER, e) < 0
+               ? -1
+               : add(p,
+                     (struct plan_row){
+                         .op = PLAN_DIR, .target = target, .mode = 0755, .flags = PLAN_OF_USER },
+                     e);
+}
+
 int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids,
               const struct plan_host *host, struct err *e)
 {
@@ -427,7 +447,8 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
         return err_set(e, ERR_UNSUPPORTED, "images made of layers cannot be used yet");
     if (p->cwd[0] != '/')
         return err_set(e, ERR_INVALID, "working directory '%s' is not an absolute path", p->cwd);
-    if (add_dirs(p, e) < 0 || add_usr(p, host, e) < 0 || add_etc(p, e) < 0 || add_dev(p, e) < 0)
+    if (add_dirs(p, e) < 0 || add_usr(p, host, e) < 0 || add_etc(p, e) < 0 || add_dev(p, e) < 0 ||
+        add_cwd(p, spec, e) < 0)
         return -1;
     /* The masks of proc are made of what is ours, so before a volume can cover that. */
     if (add_proc(p, e) < 0 || add_callers(p, spec, e) < 0)

@@ -105,6 +105,34 @@ static void nothing_else_of_the_host(void **state)
     plan_done(&p);
 }
 
+static void a_working_directory(void **state)
+{
+    static const struct row {
+        const char *cwd;
+        bool makes_it;
+        const char *target; /* NULL: no row is added */
+    } rows[] = {
+        { "/app", true, "app" },        { "/app/src", true, "app/src" }, { "/app", false, NULL },
+        { "/usr/src/app", true, NULL }, { "/workspace", true, NULL },
+    };
+
+    (void)state;
+    EACH(r, rows) {
+        const struct box_spec spec = { .name = "x", .cwd = r->cwd, .makes_cwd = r->makes_it };
+        const struct box_spec plain = { .name = "x" };
+        struct plan p, without;
+
+        make(&p, &spec);
+        make(&without, &plain);
+        if (r->target)
+            assert_int_equal(find(&p, PLAN_DIR, r->target)->flags, PLAN_OF_USER);
+        else
+            assert_int_equal(p.n, without.n);
+        plan_done(&p);
+        plan_done(&without);
+    }
+}
+
 static void order(void **state)
 {
     static const struct box_bind binds[] = { { "/srv/data", "/data/deep//in/./", true, "a/b" } };
@@ -322,11 +350,17 @@ static void few_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_image), cmocka_unit_test(nothing_else_of_the_host),
-        cmocka_unit_test(order),      cmocka_unit_test(refusals),
-        cmocka_unit_test(too_much),   cmocka_unit_test(id_ranges),
-        cmocka_unit_test(few_calls),  cmocka_unit_test(ids_spread),
-        cmocka_unit_test(id_files),   cmocka_unit_test(id_maps),
+        cmocka_unit_test(host_image),
+        cmocka_unit_test(nothing_else_of_the_host),
+        cmocka_unit_test(a_working_directory),
+        cmocka_unit_test(order),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(too_much),
+        cmocka_unit_test(id_ranges),
+        cmocka_unit_test(few_calls),
+        cmocka_unit_test(ids_spread),
+        cmocka_unit_test(id_files),
+        cmocka_unit_test(id_maps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,10 +12,10 @@
 #include "isolate/box.h"
 
 struct spec {
-    struct box_spec box; /* without descriptors */
-    bool is_kept;        /* stays when it has ended, until it is removed; outlives its command */
+    struct box_spec box;    /* without descriptors */
+    bool is_kept;           /* stays when it has ended, until it is removed; outlives its command */
     bool ends_with_command; /* is_kept, but its processes end with its command */
-    uint64_t timeout_ms; /* then the keeper kills it; 0: none */
+    uint64_t timeout_ms;    /* then the keeper kills it; 0: none */
     const char
         *join; /* the sandbox whose user, network, IPC and UTS namespaces it shares, or NULL */
     struct json_doc *doc;
