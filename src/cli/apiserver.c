@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/pod_side.h"
+#include "cli/pod_socket.h"
 #include "ev/child.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 
 struct apiserver_options {
-    const char *data, *listen, *token_file, *pod_backend, *log_level, *log_format;
+    const char *data, *listen, *token_file, *pod_backend, *pod_socket, *log_level, *log_format;
     struct opt_list sans;
     uint64_t ready_fd, max_connections, event_ttl_ms, max_events;
     bool is_help;
@@ -33,6 +34,7 @@ static const struct opt opts[] = {
     { "--event-ttl", NULL, OPT_MS, AT_FIELD(event_ttl_ms), "1h", 1000, 31536000000, "TIME", "how long an Event is kept after it last happened" },
     { "--max-events", NULL, OPT_U64, AT_FIELD(max_events), "50000", 100, 10000000, "N", "Events kept at most; the oldest go first" },
     { "--pod-backend", NULL, OPT_STR, AT_FIELD(pod_backend), NULL, 0, 0, "NAME", "what Pods are, for exec, attach, port-forward and logs: local-exec makes this machine all of them, for tests (SILICA_TEST=1); default: nothing runs Pods" },
+    { "--pod-socket", NULL, OPT_STR, AT_FIELD(pod_socket), NULL, 0, 0, "PATH", "where `silica node` serves exec, attach, port-forward and logs of Pods" },
     { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when it serves" },
     { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error", "Logs" },
     { "--log-format", NULL, OPT_STR, AT_FIELD(log_format), "text", 0, 0, "FORMAT", "text or json" },
@@ -95,10 +97,20 @@ static void on_signal(void *ctx, int number)
     ev_loop_stop(ctx);
 }
 
+static int open_pods(struct pod_socket *s, const char *path, struct apiserver_config *config,
+                     struct err *e)
+{
+    if (pod_socket_open(s, path, e) < 0)
+        return err_wrap(e, "--pod-socket");
+    config->pods = &s->pods;
+    return 0;
+}
+
 static int serve(const struct apiserver_options *o, struct apiserver_config *config, struct err *e)
 {
     static const int signals[] = { SIGTERM, SIGINT, 0 };
     struct ev_children *children = NULL;
+    struct pod_socket node_socket = { .dir_fd = -1 };
     struct pod_side *side = NULL;
     struct apiserver *s = NULL;
     struct ev_loop *loop;
@@ -115,7 +127,8 @@ static int serve(const struct apiserver_options *o, struct apiserver_config *con
             side = pod_side_new(loop, children, o->log_level);
             config->pods = pod_side_pods(side);
         }
-        if (apiserver_open(loop, config, &s, e) == 0 &&
+        if ((!o->pod_socket || open_pods(&node_socket, o->pod_socket, config, e) == 0) &&
+            apiserver_open(loop, config, &s, e) == 0 &&
             (!side || pod_side_start(side, o->data, e) == 0) && tell_ready(s, o, e) == 0) {
             ev_loop_run(loop);
             rc = 0;
@@ -123,6 +136,7 @@ static int serve(const struct apiserver_options *o, struct apiserver_config *con
     }
     apiserver_close(s);
     pod_side_free(side);
+    pod_socket_close(&node_socket);
     if (children)
         ev_children_close(children);
     ev_loop_free(loop);
@@ -147,6 +161,8 @@ int apiserver_command(int argc, char **argv)
         (void)err_set(&e, ERR_USAGE, "no data directory given: --data DIR");
     else if (o.pod_backend && strcmp(o.pod_backend, "local-exec") != 0)
         (void)err_set(&e, ERR_USAGE, "--pod-backend: '%s' is not local-exec", o.pod_backend);
+    else if (o.pod_backend && o.pod_socket)
+        (void)err_set(&e, ERR_USAGE, "--pod-backend and --pod-socket are one or the other");
     else if (!o.pod_backend || pod_side_is_allowed(&e) == 0)
         rest = -1;
     if (rest >= 0 || set_up_log(&o, &e) < 0)

@@ -64,6 +64,8 @@ int env_command(int argc, char **argv);
 int kubeconfig_command(int argc, char **argv);
 extern const struct opt_program token_program;
 int token_command(int argc, char **argv);
+extern const struct opt_program node_program;
+int node_command(int argc, char **argv);
 extern const struct opt_program doctor_program;
 int doctor_command(int argc, char **argv);
 

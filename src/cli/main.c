@@ -32,6 +32,8 @@ static const struct command commands[] = {
       &controller_program, controller_command },
     { "control", NULL, &control_program, control_command },
     { "parts", NULL, &parts_program, parts_command },
+    { "node", "make the Pods of an API server real, as sandboxes of this machine", &node_program,
+      node_command },
     { "pod-backend", NULL, &pod_backend_program, pod_backend_command },
     { "help", "explain a command", NULL, help_command },
     { "version", "print the version", NULL, version_command },

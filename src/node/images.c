@@ -16,7 +16,7 @@ static const char defaults[] =
     "- {names: ['*/sandboxd*', '*/silica-runtime*'], root: host, server: true, serverOptions: true,\n"
     "   serverCommands: [sandboxd, '*/sandboxd', silica-runtime, '*/silica-runtime']}\n"
     "- {names: ['*/python-runtime-sandbox*', 'python:*'], root: host, server: true,\n"
-    "   serverCommands: [uvicorn, '*/uvicorn']}\n"
+    "   serverCommands: [uvicorn, '*/uvicorn'], workingDir: /app}\n"
     "- {names: [host], root: host, command: [sleep, infinity]}\n"
     "- {names: ['*/pause:*'], root: host, command: [sleep, infinity]}\n"
     "- {names: ['busybox:*', 'debian:*', 'ubuntu:*', 'alpine:*'], root: host, command: [sh]}\n";

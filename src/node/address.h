@@ -1,0 +1,26 @@
+/* address: a Pod's own address: one of 127.64.0.0/10, which every host has, and nobody else uses.
+ *
+ * Owns:     the set of addresses that are taken.
+ * Used by:  record.c. After a restart those that Pods have are taken again first, as their status says them.
+ * Choice:   by the Pod's uid, so one that comes back before its status was written mostly gets the same.
+ */
+#ifndef SILICA_NODE_ADDRESS_H
+#define SILICA_NODE_ADDRESS_H
+
+#include "base/buf.h"
+
+#define ADDRESS_TEXT_BYTES 16
+
+struct addresses {
+    uint32_t *v; /* sorted */
+    size_t n, room;
+};
+
+void addresses_done(struct addresses *a);
+/* A free one, as a text. */
+void addresses_take(struct addresses *a, const char *uid, char text[ADDRESS_TEXT_BYTES]);
+/* This one. False: it is none of ours, or taken. */
+bool addresses_claim(struct addresses *a, const char *text);
+void addresses_give(struct addresses *a, const char *text);
+
+#endif

@@ -1,0 +1,110 @@
+#include "node/event.h"
+
+#include "base/log.h"
+#include "kube/time.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MESSAGE_MAX_BYTES 1024 /* the API's */
+#define BODY_MAX_BYTES    (16 * 1024)
+
+static void put(struct json_out *o, const char *key, const char *text)
+{
+    json_out_key(o, key);
+    json_out_cstr(o, text);
+}
+
+static void put_about(struct json_out *o, const struct event_spec *spec)
+{
+    const struct object *about = spec->about;
+    const struct kind *kind = object_kind(about);
+    char text[128];
+
+    json_out_key(o, "involvedObject");
+    json_out_object_begin(o);
+    put(o, "apiVersion", kind_api_version(kind, &kind->versions[0]));
+    put(o, "kind", kind->name);
+    if (*object_namespace(about))
+        put(o, "namespace", object_namespace(about));
+    put(o, "name", object_name(about));
+    put(o, "uid", object_uid(about));
+    (void)snprintf(text, sizeof text, "spec.%s{%s}",
+                   spec->is_init ? "initContainers" : "containers",
+                   spec->container ? spec->container : "");
+    if (spec->container)
+        put(o, "fieldPath", text);
+    json_out_object_end(o);
+}
+
+/* Cut between characters. */
+static struct span cut(const char *message)
+{
+    size_t n = strlen(message);
+
+    if (n > MESSAGE_MAX_BYTES) {
+        n = MESSAGE_MAX_BYTES;
+        while (n && ((unsigned char)message[n] & 0xc0) == 0x80)
+            n--;
+    }
+    return span_of(message, n);
+}
+
+static int write_event(const struct event_spec *spec, struct buf *body, struct err *e)
+{
+    const char *space = object_namespace(spec->about);
+    char name[320], time[TIME_TEXT_BYTES];
+    struct timespec now;
+    struct json_out o;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)snprintf(name, sizeof name, "%.253s.%llx", object_name(spec->about),
+                   (unsigned long long)now.tv_sec * 1000000000ull +
+                       (unsigned long long)now.tv_nsec);
+    (void)kube_time_text(time, now.tv_sec);
+    json_out_init(&o, body, 0);
+    json_out_object_begin(&o);
+    put(&o, "apiVersion", "v1"), put(&o, "kind", "Event");
+    json_out_key(&o, "metadata");
+    json_out_object_begin(&o);
+    put(&o, "name", name), put(&o, "namespace", *space ? space : "default");
+    json_out_object_end(&o);
+    put_about(&o, spec);
+    put(&o, "reason", spec->reason);
+    json_out_key(&o, "message"), json_out_str(&o, cut(spec->message));
+    json_out_key(&o, "source");
+    json_out_object_begin(&o);
+    put(&o, "component", "kubelet"), put(&o, "host", spec->node);
+    json_out_object_end(&o);
+    put(&o, "firstTimestamp", time), put(&o, "lastTimestamp", time);
+    json_out_key(&o, "count"), json_out_i64(&o, 1);
+    put(&o, "type", spec->is_warning ? "Warning" : "Normal");
+    put(&o, "reportingComponent", "kubelet"), put(&o, "reportingInstance", spec->node);
+    json_out_object_end(&o);
+    return json_out_end(&o, e);
+}
+
+static void on_written(void *ctx, const struct kube_answer *answer)
+{
+    (void)ctx;
+    if (answer->refusal && answer->refusal->code)
+        log_warn("event.write", KV("err", buf_cstr(&answer->refusal->message)));
+}
+
+void node_event(struct kube_client *client, const struct event_spec *spec)
+{
+    const char *space = object_namespace(spec->about);
+    OWN(buf_done) struct buf body = BUF_INIT(BODY_MAX_BYTES);
+    struct err e;
+
+    if (write_event(spec, &body, &e) < 0) {
+        log_warn("event.write", KV("err", &e));
+        return;
+    }
+    (void)kube_call_start(client,
+                          &(struct kube_request){ .verb = KUBE_CREATE,
+                                                  .kind = kind_find("", "v1", "events"),
+                                                  .namespace = *space ? space : "default",
+                                                  .body = buf_span(&body) },
+                          on_written, NULL);
+}

@@ -1,0 +1,225 @@
+/* Commands in a container, through PID 1 of its sandbox. */
+#include "node/limits.h"
+#include "node/make.h"
+#include "node/streams.h"
+
+#include "sandbox/sandbox.h"
+
+#include <string.h>
+
+struct pod_process {
+    struct node *node;
+    struct crew_job job;
+    char box[RUN_NAME_BYTES];
+    char *cwd;
+    char **argv; /* one block */
+    bool has_tty, has_stdin;
+    uint16_t cols, rows;
+    int control_fd;
+    struct err e;
+    struct sandbox *sandbox;
+    struct sandbox_exec *exec;               /* NULL: not yet */
+    struct buf early;                        /* input before that */
+    const struct pod_process_events *events; /* NULL: the client went */
+    void *ctx;
+    bool is_stdin_ended, is_paused;
+};
+
+static void process_free(void *obj)
+{
+    struct pod_process *p = obj;
+
+    own_fd_close(&p->control_fd);
+    buf_done(&p->early);
+    free(p->argv);
+    free(p->cwd);
+    free(p);
+}
+
+/* Over: the sandbox's connection goes, then we do. */
+static void finish(struct pod_process *p, int code, const struct err *e)
+{
+    const struct pod_process_events *events = take_ptr(&p->events);
+
+    p->exec = NULL;
+    sandbox_close(take_ptr(&p->sandbox));
+    if (events)
+        events->on_exit(p->ctx, code, e);
+    ev_free_later(p->node->loop, p, process_free);
+}
+
+/* ---- what PID 1 says ---- */
+
+static void on_started(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_output(void *ctx, enum sandbox_output which, struct span piece)
+{
+    struct pod_process *p = ctx;
+
+    if (p->events)
+        p->events->on_output(p->ctx, which == SANDBOX_STDOUT ? POD_STDOUT : POD_STDERR, piece);
+    else
+        sandbox_exec_cancel(p->exec); /* it writes to nobody: a broken pipe would end it too */
+}
+
+static void on_drain(void *ctx, bool is_open)
+{
+    struct pod_process *p = ctx;
+
+    (void)is_open;
+    if (p->events)
+        p->events->on_drain(p->ctx);
+}
+
+static void on_exit_of(void *ctx, int code, const struct err *e)
+{
+    finish(ctx, code, e);
+}
+
+static const struct sandbox_exec_events exec_events = {
+    .on_started = on_started, .on_output = on_output, .on_drain = on_drain, .on_exit = on_exit_of
+};
+
+/* ---- its start ---- */
+
+static void run(void *ctx, struct engine *en, const struct err *e)
+{
+    struct pod_process *p = ctx;
+
+    p->control_fd = -1;
+    if (!en)
+        p->e = *e;
+    else if (engine_control(en, p->box, &p->control_fd, &p->e) < 0)
+        p->control_fd = -1;
+}
+
+static int begin(struct pod_process *p, struct err *e)
+{
+    static char term[] = "TERM=xterm";
+    char *const tty_env[] = { term, NULL };
+    const struct sandbox_exec_spec spec = { .argv = p->argv,
+                                            .env = p->has_tty ? tty_env : NULL,
+                                            .cwd = p->cwd,
+                                            .has_tty = p->has_tty,
+                                            .cols = p->cols,
+                                            .rows = p->rows,
+                                            .events = &exec_events,
+                                            .ctx = p };
+
+    if (sandbox_open(p->node->loop, take_fd(&p->control_fd), &p->sandbox, e) < 0)
+        return -1;
+    return sandbox_exec(p->sandbox, &spec, &p->exec, e);
+}
+
+static void reached(void *ctx)
+{
+    struct pod_process *p = ctx;
+    bool was_full = exec_is_full(p);
+
+    if (p->control_fd < 0 || !p->events || begin(p, &p->e) < 0) {
+        finish(p, 0, &p->e);
+        return;
+    }
+    if (p->early.n)
+        sandbox_exec_write(p->exec, buf_span(&p->early));
+    buf_done(&p->early);
+    if (p->is_stdin_ended || !p->has_stdin)
+        sandbox_exec_close_stdin(p->exec);
+    sandbox_exec_pause(p->exec, p->is_paused);
+    if (was_full && !exec_is_full(p))
+        p->events->on_drain(p->ctx);
+}
+
+static char **copy_words(char *const *argv, size_t argc)
+{
+    size_t bytes = (argc + 1) * sizeof *argv;
+    char **copy, *text;
+
+    for (size_t i = 0; i < argc; i++)
+        bytes += strlen(argv[i]) + 1;
+    copy = own_new(bytes);
+    text = (char *)(copy + argc + 1);
+    for (size_t i = 0; i < argc; i++) {
+        size_t n = strlen(argv[i]) + 1;
+
+        copy[i] = memcpy(text, argv[i], n);
+        text += n;
+    }
+    return copy;
+}
+
+int exec_start(struct node *n, const struct pod_request *r, const struct pod_process_events *events,
+               void *ctx, struct pod_process **ret, struct err *e)
+{
+    struct record *record = record_find(n, r->ns, r->pod);
+    size_t at = record ? record_container(record, r->container) : SIZE_MAX;
+    struct pod_process *p;
+
+    if (at == SIZE_MAX || record->life.v[at].now.state != RUN_UP)
+        return err_set(e, ERR_NOT_FOUND, "container not found (\"%s\")", r->container);
+    if (r->verb != POD_EXEC)
+        return err_set(e, ERR_UNSUPPORTED, "attach is not served");
+    p = NEW(struct pod_process);
+    p->node = n;
+    p->control_fd = -1;
+    p->early.max = NODE_STDIN_MAX_BYTES;
+    p->events = events;
+    p->ctx = ctx;
+    p->argv = copy_words(r->argv, r->argc);
+    p->has_tty = r->has_tty;
+    p->has_stdin = r->has_stdin;
+    p->cwd = own_strdup(make_cwd(record, at));
+    record_box(record, at, record->life.v[at].now.attempt, p->box);
+    crew_submit(n->crew, &p->job, run, reached, p);
+    *ret = p;
+    return 0;
+}
+
+/* ---- what the client says ---- */
+
+void exec_write(struct pod_process *p, struct span bytes)
+{
+    if (p->exec)
+        sandbox_exec_write(p->exec, bytes);
+    else
+        (void)buf_add_capped(&p->early, bytes);
+}
+
+bool exec_is_full(const struct pod_process *p)
+{
+    return p->exec ? sandbox_exec_is_full(p->exec) : p->early.n >= NODE_STDIN_MAX_BYTES / 2;
+}
+
+void exec_close_stdin(struct pod_process *p)
+{
+    p->is_stdin_ended = true;
+    if (p->exec)
+        sandbox_exec_close_stdin(p->exec);
+}
+
+void exec_resize(struct pod_process *p, uint16_t cols, uint16_t rows)
+{
+    p->cols = cols;
+    p->rows = rows;
+    if (p->exec)
+        sandbox_exec_resize(p->exec, cols, rows);
+}
+
+void exec_pause(struct pod_process *p, bool is_paused)
+{
+    p->is_paused = is_paused;
+    if (p->exec)
+        sandbox_exec_pause(p->exec, is_paused);
+}
+
+void exec_leave(struct pod_process *p)
+{
+    p->events = NULL;
+    if (!p->exec)
+        return; /* `reached` ends it */
+    sandbox_exec_pause(p->exec, false);
+    sandbox_exec_close_stdin(p->exec);
+}

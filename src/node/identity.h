@@ -1,0 +1,24 @@
+/* identity: our Node object: what this machine is and has, that we are alive (a Lease), written again now and then.
+ *
+ * Owns:     the calls under way, the Lease.
+ * Faults:   what cannot be written is tried again; Pods do not wait for it.
+ * Used by:  node.c.
+ * Threads:  the loop's.
+ */
+#ifndef SILICA_NODE_IDENTITY_H
+#define SILICA_NODE_IDENTITY_H
+
+#include "ev/loop.h"
+#include "kube/client.h"
+
+struct identity;
+
+struct identity *identity_open(struct kube_client *client, const char *name);
+/* Lets go of the Lease; closed(ctx) comes when nothing is under way any more. */
+void identity_close(struct identity *id, ev_fn closed, void *ctx);
+
+/* The Node as it is made, and what its status says; for tests. */
+int identity_write_node(const char *name, struct buf *out, struct err *e);
+int identity_write_status(const char *name, time_t now, struct buf *out, struct err *e);
+
+#endif

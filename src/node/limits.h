@@ -1,0 +1,32 @@
+/* The numbers of this room, each with what happens there. */
+#ifndef SILICA_NODE_LIMITS_H
+#define SILICA_NODE_LIMITS_H
+
+/* clang-format off */
+/* The kubelet's: the first restart comes at once, the second after the first pause. */
+#define LIFE_PAUSE_FIRST_MS 10000
+#define LIFE_PAUSE_MOST_MS  300000
+#define LIFE_STEADY_MS      600000 /* a container that ran as long starts counting anew */
+#define LIFE_TRY_FIRST_MS   1000   /* what cannot be started for another reason (no such image, no such ConfigMap) */
+#define LIFE_TRY_MOST_MS    300000
+
+#define NODE_ENGINE_THREADS 4    /* calls of the engine at once: they block, and it makes one sandbox after the other */
+#define NODE_POD_WORKERS    64   /* Pods looked at at once */
+#define NODE_CONTAINERS_MAX 64   /* of one Pod; then it fails with an Event */
+#define NODE_STATUS_MAX_BYTES (1 << 20) /* of one Pod, then it is not written and the log says so */
+#define NODE_HEAD_MAX_BYTES (2 << 20) /* of a stream's request: what the API server takes, and the names it adds */
+#define NODE_STDIN_MAX_BYTES (1 << 20) /* input of an exec that waits for its sandbox; then it is dropped */
+#define NODE_DIAL_MS        10000 /* to a port of a sandbox */
+#define NODE_EXIT_LOOK_MS   1000 /* between two looks at a sandbox whose end cannot be told by the kernel */
+
+#define NODE_LEASE_SECONDS  40    /* the kubelet's */
+#define NODE_LEASE_RENEW_MS 10000
+#define NODE_STATUS_EVERY_MS 300000 /* the Node object is written again, with nothing new to say */
+#define NODE_PODS_MAX       5000  /* said in the Node's capacity */
+
+#define LOG_PIECE_BYTES  (64 * 1024) /* read at once */
+#define LOG_OUTPUT_MAX   (8 << 20)   /* of one piece: each of its lines may gain a time */
+#define LOG_LOOK_AGAIN_MS 50
+/* clang-format on */
+
+#endif

@@ -1,0 +1,224 @@
+#include "node/make.h"
+
+#include "node/limits.h"
+#include "sandbox/sandbox.h"
+
+#include <string.h>
+
+#define COMMAND_MAX 8192
+
+/* PID 1's own program, in any root. */
+#define SELF "/proc/self/exe"
+
+struct make {
+    struct node *node;
+    struct crew_job job;
+    make_fn done;
+    void *ctx;
+    char name[RUN_NAME_BYTES], join[RUN_NAME_BYTES];
+    char *host_name, *cwd;
+    struct env env;
+    struct image_start start;
+    struct notes notes;
+    const char **command;
+    struct box_spec box;
+    struct make_result result;
+};
+
+static void make_free(struct make *m)
+{
+    env_done(&m->env);
+    image_start_done(&m->start);
+    notes_done(&m->notes);
+    free(m->command);
+    free(m->host_name);
+    free(m->cwd);
+    free(m);
+}
+
+/* ---- on a thread ---- */
+
+/* What a lost answer left behind is the sandbox we want: its name is this attempt's. */
+static void run(void *ctx, struct engine *en, const struct err *e)
+{
+    struct make *m = ctx;
+    struct make_result *r = &m->result;
+    const struct engine_create c = { .box = &m->box,
+                                     .is_kept = true,
+                                     .ends_with_command = true,
+                                     .join = *m->join ? m->join : NULL };
+
+    r->rc = -1;
+    if (!en) {
+        r->e = *e;
+        return;
+    }
+    if (engine_create(en, &c, &r->made, &r->e) < 0 && r->e.code != ERR_EXISTS) {
+        r->is_command = r->made.exit_code != 0;
+        return;
+    }
+    r->rc = engine_get(en, m->name, &r->info, &r->e);
+}
+
+static void finished(void *ctx)
+{
+    struct make *m = ctx;
+
+    m->result.notes = &m->notes;
+    m->done(m->ctx, &m->result);
+    make_free(m);
+}
+
+/* ---- what it is to be ---- */
+
+/* A Pod says a host name, or is called like itself; a name ends where a host name must. */
+static char *host_name_of(const struct object *pod)
+{
+    const char *given = object_text(pod, "spec.hostname");
+    struct span name = span_cstr(given && *given ? given : object_name(pod));
+    size_t dot = span_find(name, '.');
+
+    return span_dup(span_slice(name, 0, MIN(dot, (size_t)63)));
+}
+
+static const struct image *image_of(struct record *r, const struct json *spec,
+                                    const char **ret_reason, struct err *e)
+{
+    struct node *n = r->node;
+    const char *name = json_cstr(json_get(spec, "image"));
+    const char *policy = json_cstr(json_get(spec, "imagePullPolicy"));
+    const struct image *image;
+    struct err broken;
+
+    if (images_find(n->images, name ? name : "", policy, &image, ret_reason, e) == 0)
+        return image;
+    /* The operator may have written it down meanwhile. */
+    if (images_reload(&n->images, &broken) < 0) {
+        *e = broken;
+        return NULL;
+    }
+    return images_find(n->images, name ? name : "", policy, &image, ret_reason, e) == 0 ? image
+                                                                                        : NULL;
+}
+
+const char *make_cwd(struct record *r, size_t at)
+{
+    const struct json *spec = record_spec(r, at);
+    const char *given = json_cstr(json_get(spec, "workingDir")), *reason;
+    const struct image *image;
+    struct err e;
+
+    if (given && *given)
+        return given;
+    image = image_of(r, spec, &reason, &e);
+    return image && image->cwd ? image->cwd : BOX_HOME;
+}
+
+size_t make_server_ports(struct record *r, size_t at, uint16_t ports[MAKE_PORTS_MAX])
+{
+    const struct json *spec = record_spec(r, at);
+    const struct image *image;
+    const char *reason;
+    size_t n = 0;
+    struct err e;
+
+    image = image_of(r, spec, &reason, &e);
+    /* A Pod's own command in place of the server's is not asked for ours. */
+    if (!image || !image->is_server || json_count(json_get(spec, "command")))
+        return 0;
+    for (size_t i = 0; i < image->port_count && n < MAKE_PORTS_MAX; i++)
+        ports[n++] = image->ports[i];
+    JSON_EACH(port, json_get(spec, "ports"))
+    {
+        uint64_t number;
+
+        if (n < MAKE_PORTS_MAX && json_u64(json_get(port, "containerPort"), &number) &&
+            number <= UINT16_MAX)
+            ports[n++] = (uint16_t)number;
+    }
+    return n;
+}
+
+static int read_env(struct make *m, struct record *r, const struct json *spec,
+                    const struct image *image, struct err *e)
+{
+    static const char *const ours[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LANG=C.UTF-8" };
+    const char *base[LEN(ours) + 2 + 64] = { NULL };
+    char host[80];
+    size_t n = 0;
+
+    for (size_t i = 0; i < LEN(ours); i++)
+        base[n++] = ours[i];
+    (void)snprintf(host, sizeof host, "HOSTNAME=%s", m->host_name);
+    base[n++] = host;
+    for (const char *const *v = image->env; v && *v && n < LEN(base) - 1; v++)
+        base[n++] = *v;
+    return env_make(
+        &(struct env_spec){ .downward = { .pod = r->pod, .pod_ip = r->ip, .host_ip = NODE_HOST_IP },
+                            .container = spec,
+                            .needs = &r->needs,
+                            .base = base },
+        &m->env, &m->notes, e);
+}
+
+/* The words that PID 1 is to run. */
+static void set_command(struct make *m)
+{
+    size_t n = 0, words = 0;
+    char **given = m->start.is_server ? m->start.options : m->start.command;
+
+    while (given && given[words])
+        words++;
+    m->command = own_array(words + 2, sizeof *m->command);
+    if (m->start.is_server)
+        m->command[n++] = SELF;
+    for (size_t i = 0; i < words; i++)
+        m->command[n++] = given[i];
+    m->box.command = m->command;
+}
+
+static void set_join(struct make *m, const struct record *r)
+{
+    size_t at = record_running(r);
+
+    if (at != SIZE_MAX)
+        record_box(r, at, r->life.v[at].now.attempt, m->join);
+}
+
+int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char **ret_reason,
+               struct err *e)
+{
+    const struct json *spec = record_spec(r, at);
+    struct make *m = NEW(struct make);
+    const struct image *image;
+
+    m->node = r->node;
+    m->done = done;
+    m->ctx = ctx;
+    record_box(r, at, r->life.v[at].now.attempt, m->name);
+    m->host_name = host_name_of(r->pod);
+    m->cwd = own_strdup(make_cwd(r, at));
+    *ret_reason = "InvalidImageName";
+    image = image_of(r, spec, ret_reason, e);
+    if (!image)
+        goto failed;
+    *ret_reason = "CreateContainerConfigError";
+    if (read_env(m, r, spec, image, e) < 0 ||
+        image_start_make(image, spec, &m->env, &m->start, &m->notes, e) < 0)
+        goto failed;
+    m->box = (struct box_spec){ .name = m->name,
+                                .host_name = m->host_name,
+                                .env = m->env.v,
+                                .cwd = m->cwd,
+                                .makes_cwd = true,
+                                .is_best_effort = true,
+                                .runtime_args = sandbox_runtime_args };
+    set_command(m);
+    set_join(m, r);
+    m->result.is_server = m->start.is_server;
+    crew_submit(r->node->crew, &m->job, run, finished, m);
+    return 0;
+failed:
+    make_free(m);
+    return -1;
+}

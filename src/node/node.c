@@ -1,0 +1,373 @@
+#include "node/node_impl.h"
+
+#include "node/identity.h"
+#include "node/limits.h"
+#include "node/streams.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+
+#define LOCK_NAME "node.lock"
+
+const char *const node_fail_reasons[3] = { NODE_FAILED_LOST, NODE_FAILED_DEADLINE,
+                                           NODE_FAILED_REFUSED };
+
+uint64_t node_wall_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void node_wake(struct node *n, const struct record *r)
+{
+    if (n->queue && n->has_begun)
+        queue_add(n->queue, r->namespace, r->name, QUEUE_NORMAL);
+}
+
+/* ---- what is told ---- */
+
+static void wake_pod(struct node *n, const struct object *pod, bool is_initial)
+{
+    if (n->queue && n->has_begun)
+        queue_add(n->queue, object_namespace(pod), object_name(pod),
+                  is_initial ? QUEUE_LOW : QUEUE_NORMAL);
+}
+
+static void on_add(void *ctx, struct object *o, bool is_initial)
+{
+    wake_pod(ctx, o, is_initial);
+}
+
+static void on_update(void *ctx, struct object *old, struct object *now)
+{
+    (void)old;
+    wake_pod(ctx, now, false);
+}
+
+static void on_delete(void *ctx, struct object *last)
+{
+    wake_pod(ctx, last, false);
+}
+
+/* The keeper wrote down that a sandbox has ended. */
+static void on_exit_told(void *ctx, const char *box)
+{
+    struct node *n = ctx;
+    struct run_id id;
+    struct record *r;
+    size_t at;
+
+    if (!run_read(box, &id) || !(r = record_find_uid(n, id.uid)))
+        return;
+    at = record_container(r, id.container);
+    if (at == SIZE_MAX || r->life.v[at].now.attempt != id.attempt)
+        return;
+    r->parts[at].has_news = true;
+    node_wake(n, r);
+}
+
+static void doubt(struct keymap_node *node, void *ctx)
+{
+    struct record *r = CONTAINER(node, struct record, by_name);
+
+    for (size_t i = 0; i < r->life.n; i++)
+        r->parts[i].has_news = true;
+    node_wake(ctx, r);
+}
+
+static void on_keeper_lost(void *ctx)
+{
+    struct node *n = ctx;
+
+    if (n->has_begun)
+        keymap_each(&n->by_name, doubt, n);
+}
+
+/* ---- the beginning: what was there ---- */
+
+static void run_list(void *ctx, struct engine *en, const struct err *e)
+{
+    struct node *n = ctx;
+
+    n->list_error.code = ERR_NONE;
+    if (!en)
+        n->list_error = *e;
+    else
+        (void)engine_list(en, &n->found, &n->found_count, &n->list_error);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    struct run_id x, y;
+    int order;
+
+    if (!run_read(((const struct engine_info *)a)->name, &x) ||
+        !run_read(((const struct engine_info *)b)->name, &y))
+        return 0;
+    order = strcmp(x.uid, y.uid);
+    if (!order)
+        order = strcmp(x.container, y.container);
+    return order ? order : x.attempt < y.attempt ? 1 : x.attempt > y.attempt ? -1 : 0;
+}
+
+static void add_stray(struct node *n, const char *box)
+{
+    n->strays = own_resize(n->strays, n->stray_count + 1, sizeof *n->strays);
+    (void)snprintf(n->strays[n->stray_count++], sizeof *n->strays, "%s", box);
+}
+
+static void run_sweep(void *ctx, struct engine *en, const struct err *e)
+{
+    struct node *n = ctx;
+    struct err ignored;
+
+    (void)e;
+    for (size_t i = 0; en && i < n->stray_count; i++)
+        (void)engine_destroy(en, n->strays[i], &ignored); /* the next start tries again */
+}
+
+static void swept(void *ctx)
+{
+    struct node *n = ctx;
+
+    free(n->strays);
+    n->strays = NULL;
+    n->stray_count = 0;
+}
+
+/* Sandboxes find their Pods; those of Pods that are gone become records of their own, to be removed. */
+static void adopt_boxes(struct node *n)
+{
+    struct engine_info *v = n->found;
+    size_t kept = 0, adopted = 0;
+    struct run_id id;
+
+    for (size_t i = 0; i < n->found_count; i++)
+        if (run_read(v[i].name, &id))
+            v[kept++] = v[i]; /* the others are people's, who run sandboxes in the same directory */
+    if (kept)
+        qsort(v, kept, sizeof *v, newest_first);
+    for (size_t i = 0; i < kept; i++) {
+        struct record *r;
+
+        (void)run_read(v[i].name, &id);
+        r = record_find_uid(n, id.uid);
+        if (!r)
+            r = record_of_orphan(n, id.uid);
+        if (record_add_box(r, &id, &v[i]))
+            adopted++;
+        else
+            add_stray(n, v[i].name);
+    }
+    log_info("node.adopt", KV("sandboxes", adopted), KV("strays", n->stray_count));
+    free(n->found);
+    n->found = NULL;
+    if (n->stray_count)
+        crew_submit(n->crew, &n->sweep_job, run_sweep, swept, n);
+}
+
+static void resume(struct keymap_node *node, void *ctx)
+{
+    struct record *r = CONTAINER(node, struct record, by_name);
+
+    if (r->pod)
+        record_add_status(r);
+    for (size_t i = 0; i < r->life.n; i++) {
+        if (r->life.v[i].now.state != RUN_UP)
+            continue;
+        work_watch(r, i);
+        if (r->pod && !r->life.v[i].is_ready)
+            ready_begin(r, i);
+    }
+    node_wake(ctx, r);
+}
+
+static void begin(struct node *n)
+{
+    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    struct object *pod;
+    struct record *r;
+    struct err e;
+
+    if (!n->is_listed || !informer_is_synced(n->pods) || n->has_begun || n->is_closing)
+        return;
+    informer_walk_all(&w, n->pods);
+    while ((pod = informer_walk_next(&w))) {
+        const char *host = object_text(pod, "spec.nodeName");
+
+        if (host && strcmp(host, n->name) == 0 && record_of_pod(n, pod, &r, &e) < 0) {
+            r->life.failed = NODE_FAILED_REFUSED;
+            r->fail_message = own_strdup(e.msg);
+        }
+    }
+    adopt_boxes(n);
+    n->has_begun = true;
+    keymap_each(&n->by_name, resume, n);
+    informer_walk_done(&w);
+    informer_walk_all(&w, n->pods);
+    while ((pod = informer_walk_next(&w)))
+        wake_pod(n, pod, true);
+    n->identity = identity_open(n->client, n->name);
+    n->started(n->ctx);
+}
+
+static void listed(void *ctx)
+{
+    struct node *n = ctx;
+
+    if (n->is_closing)
+        return;
+    if (n->list_error.code) {
+        log_error("node.list", KV("err", &n->list_error));
+        crew_submit(n->crew, &n->list_job, run_list, listed, n);
+        return;
+    }
+    n->is_listed = true;
+    begin(n);
+}
+
+static void on_synced(void *ctx)
+{
+    begin(ctx);
+}
+
+/* ---- life ---- */
+
+static int lock_dir(struct node *n, struct err *e)
+{
+    n->lock_fd = openat(n->dir_fd, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (n->lock_fd < 0)
+        return err_sys(e, "cannot open '%s/" LOCK_NAME "'", n->dir);
+    if (flock(n->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK)
+        return err_sys(e, "cannot lock '%s'", n->dir);
+    return err_set(e, ERR_EXISTS, "another node has the directory '%s'", n->dir);
+}
+
+static int open_parts(struct node *n, int listen_fd, struct err *e)
+{
+    static const struct informer_listener listener = {
+        .on_add = on_add, .on_update = on_update, .on_delete = on_delete, .on_synced = on_synced
+    };
+    OWN_FD int fd = listen_fd;
+
+    if (crew_open(n->loop,
+                  &(struct crew_spec){ .data = n->dir, .on_lost = on_keeper_lost, .ctx = n },
+                  &n->crew, e) < 0)
+        return -1;
+    n->dir_fd = open(n->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (n->dir_fd < 0)
+        return err_sys(e, "cannot open '%s'", n->dir);
+    if (lock_dir(n, e) < 0 || images_load(n->dir_fd, n->dir, &n->images, e) < 0 ||
+        exits_open(n->loop, n->dir, on_exit_told, n, &n->exits, e) < 0 ||
+        streams_open(n, take_fd(&fd), &n->streams, e) < 0 ||
+        informer_new(n->client,
+                     &(struct informer_spec){ .kind = kind_find("", "v1", "pods"),
+                                              .trim = informer_trim_managed },
+                     &n->pods, e) < 0)
+        return -1;
+    n->queue = queue_new(
+        n->loop, &(struct queue_spec){
+                     .name = "pod", .workers = NODE_POD_WORKERS, .work = work_start, .ctx = n });
+    informer_listen(n->pods, &listener, n);
+    return 0;
+}
+
+int node_open(struct ev_loop *loop, const struct node_config *config, struct node **ret,
+              struct err *e)
+{
+    struct node *n = NEW(struct node);
+
+    n->loop = loop;
+    n->client = config->client;
+    n->name = own_strdup(config->name);
+    n->dir = own_strdup(config->data);
+    n->dir_fd = n->lock_fd = -1;
+    n->is_scheduler = config->is_scheduler;
+    n->started = config->started;
+    n->ctx = config->ctx;
+    if (open_parts(n, config->listen_fd, e) < 0) {
+        node_free(n);
+        return -1;
+    }
+    crew_submit(n->crew, &n->list_job, run_list, listed, n);
+    informer_start(n->pods);
+    *ret = n;
+    return 0;
+}
+
+static void queue_closed(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->queue = NULL;
+    n->closed(n->closed_ctx);
+}
+
+static void identity_closed(void *ctx)
+{
+    struct node *n = ctx;
+
+    n->identity = NULL;
+    queue_close(n->queue, queue_closed, n);
+}
+
+void node_close(struct node *n, ev_fn closed, void *ctx)
+{
+    n->is_closing = true;
+    n->closed = closed;
+    n->closed_ctx = ctx;
+    ready_close(n);
+    if (n->identity)
+        identity_close(n->identity, identity_closed, n);
+    else
+        queue_close(n->queue, queue_closed, n);
+}
+
+static void drop(struct keymap_node *node, void *ctx)
+{
+    struct record **list = ctx;
+    struct record *r = CONTAINER(node, struct record, by_name);
+
+    r->next_dropped = *list;
+    *list = r;
+}
+
+void node_free(struct node *n)
+{
+    struct record *list = NULL, *r;
+
+    if (!n)
+        return;
+    n->is_closing = true;
+    ready_close(n);
+    streams_close(n->streams);
+    crew_close(n->crew);
+    exits_close(n->exits);
+    if (n->pods)
+        informer_close(n->pods);
+    keymap_each(&n->by_name, drop, &list);
+    while ((r = list)) {
+        list = r->next_dropped;
+        record_free(r);
+    }
+    keymap_done(&n->by_name);
+    keymap_done(&n->by_uid);
+    addresses_done(&n->addresses);
+    images_free(n->images);
+    free(n->found);
+    free(n->strays);
+    own_fd_close(&n->lock_fd);
+    own_fd_close(&n->dir_fd);
+    free(n->name);
+    free(n->dir);
+    free(n);
+}

@@ -1,0 +1,52 @@
+#include "node/run.h"
+
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Letters, digits and dashes, as UUIDs and DNS labels have them. */
+static bool is_plain(struct span text, size_t max)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        uint8_t c = text.p[i];
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            c != '-')
+            return false;
+    }
+    return text.n && text.n <= max && text.p[0] != '-';
+}
+
+int run_name(char name[RUN_NAME_BYTES], const char *uid, const char *container, uint32_t attempt,
+             struct err *e)
+{
+    if (!is_plain(span_cstr(uid), RUN_UID_MAX_BYTES))
+        return err_set(e, ERR_INVALID, "'%.100s' is no uid of a Pod", uid);
+    if (!is_plain(span_cstr(container), RUN_CONTAINER_MAX_BYTES))
+        return err_set(e, ERR_INVALID, "'%.100s' is no name of a container", container);
+    (void)snprintf(name, RUN_NAME_BYTES, "%s_%s_%" PRIu32, uid, container, attempt);
+    return 0;
+}
+
+static void copy(char *to, struct span from)
+{
+    memcpy(to, from.p, from.n);
+    to[from.n] = '\0';
+}
+
+bool run_read(const char *name, struct run_id *ret)
+{
+    struct span rest = span_cstr(name), uid, container;
+    uint64_t attempt;
+
+    if (!span_cut(&rest, '_', &uid) || !is_plain(uid, RUN_UID_MAX_BYTES) ||
+        !span_cut(&rest, '_', &container) || !is_plain(container, RUN_CONTAINER_MAX_BYTES) ||
+        !str_u64(rest, UINT32_MAX, &attempt))
+        return false;
+    copy(ret->uid, uid);
+    copy(ret->container, container);
+    ret->attempt = (uint32_t)attempt;
+    return true;
+}

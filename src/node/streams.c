@@ -1,0 +1,202 @@
+#include "node/streams.h"
+
+#include "node/dialin.h"
+#include "node/limits.h"
+#include "node/node_impl.h"
+
+#include "base/log.h"
+#include "net/listen.h"
+#include "podstream/podstream.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#define FILE_THREADS 2
+
+struct streams {
+    struct pod_backend backend;
+    struct node *node;
+    struct ev_pool *files;
+    struct podstream *podstream;
+    struct http_server *http;
+    struct net_listener *listener;
+};
+
+static struct streams *of(struct pod_backend *b)
+{
+    return CONTAINER(b, struct streams, backend);
+}
+
+/* ---- whom it is for ---- */
+
+/* The Pod that was meant, and no later one of its name. */
+static struct record *find(struct node *n, const struct pod_request *r, struct err *e)
+{
+    struct record *found = record_find(n, r->ns, r->pod);
+
+    if (found && found->pod && (!*r->uid || strcmp(found->uid, r->uid) == 0))
+        return found;
+    (void)err_set(e, ERR_NOT_FOUND, "pods \"%s\" not found", r->pod);
+    return NULL;
+}
+
+static int admit(struct pod_backend *b, const struct pod_request *r, struct err *e)
+{
+    struct record *found = find(of(b)->node, r, e);
+
+    if (!found)
+        return -1;
+    if (r->verb == POD_FORWARD || !*r->container ||
+        record_container(found, r->container) != SIZE_MAX)
+        return 0;
+    return err_set(e, ERR_NOT_FOUND, "container %s is not valid for pod %s", r->container, r->pod);
+}
+
+static int start(struct pod_backend *b, const struct pod_request *r,
+                 const struct pod_process_events *events, void *ctx, struct pod_process **ret,
+                 struct err *e)
+{
+    return exec_start(of(b)->node, r, events, ctx, ret, e);
+}
+
+/* ---- ports ---- */
+
+struct pod_dial {
+    struct dialin *dial;
+    struct ev_loop *loop;
+    struct ev_task refusal;
+    struct err e;
+    pod_dial_fn done;
+    void *ctx;
+};
+
+static void dialed(void *ctx, int fd, const struct err *e)
+{
+    OWN_MEM struct pod_dial *d = ctx;
+
+    d->done(d->ctx, fd, e);
+}
+
+static void refuse(void *ctx)
+{
+    OWN_MEM struct pod_dial *d = ctx;
+
+    d->done(d->ctx, -1, &d->e);
+}
+
+static struct pod_dial *dial(struct pod_backend *b, const struct pod_request *r, uint16_t port,
+                             pod_dial_fn done, void *ctx)
+{
+    struct node *n = of(b)->node;
+    struct pod_dial *d = NEW(struct pod_dial);
+    struct record *found = find(n, r, &d->e);
+    size_t at = found ? record_running(found) : SIZE_MAX;
+    char box[RUN_NAME_BYTES];
+
+    d->loop = n->loop;
+    d->done = done;
+    d->ctx = ctx;
+    if (at == SIZE_MAX) {
+        if (found)
+            (void)err_set(&d->e, ERR_NOT_FOUND, "pod %s has no container that runs", r->pod);
+        ev_post(n->loop, &d->refusal, refuse, d);
+        return d;
+    }
+    record_box(found, at, found->life.v[at].now.attempt, box);
+    d->dial = dialin_start(n->loop, n->crew, box, port, dialed, d);
+    return d;
+}
+
+static void dial_forget(struct pod_dial *d)
+{
+    if (d->dial)
+        dialin_cancel(d->dial);
+    ev_post_cancel(&d->refusal);
+    free(d);
+}
+
+static int open_log(struct pod_backend *b, const struct pod_request *r,
+                    const struct pod_log_events *events, void *ctx, struct pod_log **ret,
+                    struct err *e)
+{
+    return log_open_of(of(b)->node, of(b)->files, r, events, ctx, ret, e);
+}
+
+static const struct pod_backend_ops ops = {
+    .admit = admit,
+    .start = start,
+    .write = exec_write,
+    .is_full = exec_is_full,
+    .close_stdin = exec_close_stdin,
+    .resize = exec_resize,
+    .pause = exec_pause,
+    .leave = exec_leave,
+    .dial = dial,
+    .dial_cancel = dial_forget,
+    .log = open_log,
+    .log_pause = log_pause,
+    .log_leave = log_leave,
+};
+
+/* ---- serving ---- */
+
+static void on_request(void *ctx, struct http_exchange *x)
+{
+    struct streams *s = ctx;
+
+    if (!podstream_serve(s->podstream, x))
+        http_answer(x, 404, "text/plain", SPAN("no stream of a pod\n"));
+}
+
+/* The directory keeps others out already; this does where somebody opened it. */
+static void on_accept(void *ctx, int fd, const struct net_addr *peer)
+{
+    struct streams *s = ctx;
+    struct ucred who = { .uid = (uid_t)-1 };
+    socklen_t n = sizeof who;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
+        (who.uid == geteuid() || who.uid == 0)) {
+        http_server_accept(s->http, fd, peer);
+        return;
+    }
+    log_warn("streams.refused", KV("uid", who.uid));
+    (void)close(fd);
+}
+
+int streams_open(struct node *n, int listen_fd, struct streams **ret, struct err *e)
+{
+    struct http_server_config config = { .on_request = on_request,
+                                         .head_max_bytes = NODE_HEAD_MAX_BYTES };
+    OWN_FD int fd = listen_fd;
+    struct streams *s = NEW(struct streams);
+
+    s->backend.ops = &ops;
+    s->node = n;
+    config.ctx = s;
+    if (ev_pool_new(n->loop, "files", FILE_THREADS, &s->files, e) < 0) {
+        free(s);
+        return -1;
+    }
+    s->podstream = podstream_new(n->loop, &s->backend);
+    s->http = http_server_new(n->loop, &config);
+    if (net_listen_fd(n->loop, fd, on_accept, s, &s->listener, e) < 0) {
+        streams_close(s);
+        return -1;
+    }
+    (void)take_fd(&fd);
+    *ret = s;
+    return 0;
+}
+
+void streams_close(struct streams *s)
+{
+    if (!s)
+        return;
+    if (s->listener)
+        net_listener_close(s->listener);
+    http_server_free(s->http);
+    podstream_free(s->podstream);
+    ev_pool_free(s->files);
+    free(s);
+}

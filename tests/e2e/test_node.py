@@ -1,0 +1,188 @@
+"""`silica node`: Pods of the API are sandboxes of this machine, judged by kubectl."""
+
+import os
+import subprocess
+import urllib.request
+
+import pytest
+
+from harness import proc
+from harness.server import free_port, wait_until
+from lib.machine import NODE, Machine, pod
+
+pytestmark = pytest.mark.ours
+SLEEP = ["sleep", "4721"]
+
+
+@pytest.fixture(scope="module")
+def machine():
+    with Machine() as m:
+        yield m
+        m.kubectl("delete", "pods", "--all", "--wait=false", "--grace-period=1")
+        m.wait(lambda: not m.leftovers(), "nothing left")
+        m.node.end()
+
+
+def forward(m, name, port):
+    """A port-forward of kubectl's: the process and the address."""
+    local = free_port()
+    process = subprocess.Popen([m.kubectl_program, "--kubeconfig", str(m.api.kubeconfig), "port-forward", f"pod/{name}",
+                                f"{local}:{port}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert "Forwarding" in process.stdout.readline()
+    return process, f"http://127.0.0.1:{local}"
+
+
+def test_the_runtime_serves(machine):
+    machine.apply(pod("server", image="registry.example/agent-sandbox/python-runtime-sandbox:v1"))
+    found = machine.wait_ready("server")
+    status = found["status"]
+    assert found["spec"]["nodeName"] == NODE and status["phase"] == "Running"
+    assert status["podIP"].startswith("127.") and status["podIPs"] == [{"ip": status["podIP"]}] and status["hostIP"] == "127.0.0.1"
+    assert {c["type"]: c["status"] for c in status["conditions"]} == {
+        "PodReadyToStartContainers": "True", "Initialized": "True", "Ready": "True", "ContainersReady": "True", "PodScheduled": "True"}
+    (container,) = status["containerStatuses"]
+    assert container["ready"] and container["started"] and container["restartCount"] == 0 and "running" in container["state"]
+    assert container["containerID"] == f"silica://{found['metadata']['uid']}_main_0"
+    process, url = forward(machine, "server", 8888)
+    try:
+        body = b'{"command": "echo hello"}'
+        request = urllib.request.Request(f"{url}/execute", data=body, headers={"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert b"hello" in answer.read()
+    finally:
+        process.terminate()
+        process.wait()
+    machine.delete("server")
+    assert not machine.boxes_of(found)
+
+
+def test_a_command_runs_and_is_gone_with_its_pod(machine):
+    mark = proc.unique_sleep()
+    machine.apply(pod("plain", command=["sh", "-c", f"echo out; echo err >&2; exec sleep {mark}"]))
+    machine.wait_ready("plain")
+    assert machine.kubectl("exec", "plain", "--", "sh", "-c", "echo $HOSTNAME; hostname").split() == ["plain", "plain"]
+    assert sorted(machine.kubectl("logs", "plain").split()) == ["err", "out"]
+    assert len(proc.with_argument(mark)) == 1
+    machine.delete("plain")
+    wait_until(lambda: not proc.with_argument(mark), 30)
+
+
+def test_exec_has_exit_codes_streams_and_a_terminal(machine):
+    machine.apply(pod("streams", command=SLEEP))
+    machine.wait_ready("streams")
+    done = machine.run("exec", "streams", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (done.returncode, done.stdout) == (3, "out\n") and done.stderr.startswith("err\n")
+    done = subprocess.run([machine.kubectl_program, "--kubeconfig", str(machine.api.kubeconfig), "exec", "-i", "streams", "--",
+                           "wc", "-c"], input=b"x" * 3000000, stdout=subprocess.PIPE, timeout=60)
+    assert done.stdout.split() == [b"3000000"]
+    assert machine.run("exec", "streams", "--", "no-such-program").returncode == 127
+    assert "not valid" in machine.run("exec", "streams", "-c", "other", "--", "true").stderr
+    machine.delete("streams")
+
+
+def test_it_ends_by_itself(machine):
+    machine.apply(pod("good", command=["sh", "-c", "echo done"], restartPolicy="Never"),
+                  pod("bad", command=["sh", "-c", "exit 7"], restartPolicy="Never"))
+    good = machine.wait_phase("good", "Succeeded")
+    (container,) = good["status"]["containerStatuses"]
+    assert container["state"]["terminated"]["exitCode"] == 0 and container["state"]["terminated"]["reason"] == "Completed"
+    bad = machine.wait_phase("bad", "Failed")
+    assert bad["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+    assert machine.kubectl("logs", "good") == "done\n"
+    machine.delete("good")
+    machine.delete("bad")
+    assert not machine.boxes_of(good) + machine.boxes_of(bad)
+
+
+def test_a_crash_is_restarted_and_then_paused(machine):
+    machine.apply(pod("crash", command=["sh", "-c", "echo attempt; exit 4"]))
+
+    def is_paused():
+        (container,) = (machine.status("crash") or {}).get("containerStatuses", [{}])
+        return container if container.get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff" else None
+
+    container = machine.wait(is_paused, "a pause")
+    assert container["restartCount"] == 1 and container["lastState"]["terminated"]["exitCode"] == 4
+    assert machine.status("crash")["phase"] == "Running" and not container["ready"]
+    assert machine.kubectl("logs", "crash") == "attempt\n" == machine.kubectl("logs", "crash", "--previous")
+    machine.delete("crash")
+
+
+def test_a_command_that_is_not_there(machine):
+    machine.apply(pod("missing", command=["/no/such/program"], restartPolicy="Never"))
+    found = machine.wait_phase("missing", "Failed")
+    ended = found["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ended["reason"] == "StartError" and ended["exitCode"] == 128 and "cannot run its command" in ended["message"]
+    machine.delete("missing")
+
+
+def test_an_image_that_is_not_there(machine):
+    machine.apply(pod("unknown", image="registry.example/nothing:1", command=SLEEP))
+
+    def reason():
+        (container,) = (machine.status("unknown") or {}).get("containerStatuses", [{}])
+        return container.get("state", {}).get("waiting", {}).get("reason") == "ErrImagePull"
+
+    machine.wait(reason, "ErrImagePull")
+    assert machine.status("unknown")["phase"] == "Pending"
+    assert any(reason == "Failed" and "images.yaml" in message for reason, message in machine.events("unknown"))
+    machine.delete("unknown")
+
+
+def test_init_containers_come_first_and_one_network_is_shared(machine):
+    two = pod("two", command=["python3", "-m", "http.server", "--bind", "127.0.0.1", "7000"])
+    two["spec"]["initContainers"] = [{"name": "first", "image": "python:3.11", "command": ["sh", "-c", "echo one"]},
+                                     {"name": "second", "image": "python:3.11", "command": ["sh", "-c", "echo two"]}]
+    two["spec"]["containers"].append({"name": "side", "image": "python:3.11", "command": SLEEP})
+    machine.apply(two)
+    status = machine.wait_ready("two")["status"]
+    first, second = status["initContainerStatuses"]
+    assert [c["state"]["terminated"]["reason"] for c in (first, second)] == ["Completed", "Completed"] and first["ready"]
+    assert first["state"]["terminated"]["finishedAt"] <= second["state"]["terminated"]["startedAt"]
+    assert machine.kubectl("logs", "two", "-c", "second") == "two\n"
+    fetch = "import urllib.request, time\nfor _ in range(600):\n  try: print(urllib.request.urlopen('http://127.0.0.1:7000').status); break\n" \
+            "  except OSError: time.sleep(0.05)"
+    assert machine.kubectl("exec", "two", "-c", "side", "--", "python3", "-c", fetch) == "200\n"
+    machine.delete("two")
+
+
+def test_a_graceful_end_and_one_by_force(machine):
+    slow = pod("slow", command=["sh", "-c", "trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.1; done"])
+    deaf = pod("deaf", command=["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done"], terminationGracePeriodSeconds=1)
+    machine.apply(slow, deaf)
+    for name in ("slow", "deaf"):
+        machine.wait_ready(name)
+        machine.wait(lambda: machine.kubectl("logs", name) == "up\n", "its word")
+    follow = subprocess.Popen([machine.kubectl_program, "--kubeconfig", str(machine.api.kubeconfig), "logs", "-f", "slow"],
+                              stdout=subprocess.PIPE, text=True)
+    assert follow.stdout.readline() == "up\n"
+    machine.delete("slow")
+    assert follow.communicate(timeout=60)[0] == "told\n"
+    machine.delete("deaf")
+
+
+def test_a_new_pod_of_the_same_name(machine):
+    machine.apply(pod("again", command=SLEEP))
+    old = machine.wait_ready("again")
+    machine.kubectl("delete", "pod", "again", "--force", "--grace-period=0")
+    machine.apply(pod("again", command=SLEEP))
+    new = machine.wait_ready("again")
+    assert new["metadata"]["uid"] != old["metadata"]["uid"]
+    machine.wait(lambda: not machine.boxes_of(old), "the old one gone")
+    machine.delete("again")
+
+
+def test_the_node_shows_itself(machine):
+    node = machine.api.call("GET", f"/api/v1/nodes/{NODE}")
+    assert {c["type"]: c["status"] for c in node["status"]["conditions"]}["Ready"] == "True"
+    assert "Ready" in machine.kubectl("get", "nodes")
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + NODE
+    machine.wait(lambda: machine.api.exists(lease), "a lease")
+    assert machine.api.call("GET", lease)["spec"]["holderIdentity"] == NODE
+
+
+def test_two_nodes_in_one_directory(machine):
+    second = subprocess.run([machine.api.program, "node", "--kubeconfig", str(machine.api.kubeconfig), "--data", str(machine.data),
+                             "--pod-socket", str(machine.directory / "other.sock")], capture_output=True, text=True, timeout=60)
+    assert second.returncode != 0 and "another node has the directory" in second.stderr
+    assert os.path.exists(machine.data / "pods.sock")
