@@ -114,6 +114,8 @@ static bool on_event(void *ctx, struct store_event *ev)
     }
     if (ev->kind == c->definitions)
         ev_timer_start(c->s->loop, &c->restore, COLLECT_RESTORE_MS, on_restore, c);
+    if (ev->kind == c->pods)
+        collect_pod_is_gone(c, ev->now);
     wake_dependents(c, object_uid(ev->now));
     wake_owners(c, ev->now);
     wake_namespace(c, ev->now);
@@ -175,6 +177,24 @@ void collect_change(struct collect *c, unsigned kind, struct object *o,
     (void)op_commit(&op, op_may_go(made) ? STORE_DELETE : STORE_UPDATE, made, true, &now, &st);
 }
 
+bool collect_drop_finalizer(struct json_edit *ed, struct json_node *root, const void *name)
+{
+    struct json_node *meta = json_node_get(root, "metadata"),
+                     *list = json_node_get(meta, "finalizers");
+    bool is_changed = false;
+
+    (void)ed;
+    for (size_t i = json_node_count(list); i-- > 0;) {
+        if (span_is(json_node_str(json_node_at(list, i)), name)) {
+            json_node_remove_at(list, i);
+            is_changed = true;
+        }
+    }
+    if (is_changed && json_node_count(list) == 0)
+        (void)json_node_remove(meta, "finalizers");
+    return is_changed;
+}
+
 /* ---- the queue ---- */
 
 static void judge(struct collect *c, const struct ref *r)
@@ -189,6 +209,9 @@ static void judge(struct collect *c, const struct ref *r)
         collect_orphan(c, r->kind, o);
     else if (object_is_deleting(o) && object_has_finalizer(o, FOREGROUND))
         collect_foreground(c, r->kind, o);
+    else if (object_is_deleting(o) && r->kind == c->volume_claims &&
+             object_has_finalizer(o, IN_USE))
+        collect_volume_claim(c, o);
     else if (collect_has_owners(o))
         collect_dependent(c, r->kind, o);
 }
@@ -260,6 +283,8 @@ struct collect *collect_open(struct apiserver *s)
     c->namespaces = op_number(kind_find("", "v1", "namespaces"));
     c->definitions =
         op_number(kind_find("apiextensions.k8s.io", "v1", "customresourcedefinitions"));
+    c->pods = op_number(kind_find("", "v1", "pods"));
+    c->volume_claims = op_number(kind_find("", "v1", "persistentvolumeclaims"));
     c->last = &c->first;
     start(c);
     return c;

@@ -1,5 +1,5 @@
 /* collect: what follows from deletes: dependents of owners that are gone, foreground and orphan finalizers, namespaces
- * that take what is in them along; and what every new namespace gets.
+ * that take what is in them along, volume claims that nobody uses any more; and what every new namespace gets.
  *
  * Owns:     an index from owner to dependents, kept by watches of the head: the work of an event does not depend on how
  *           many objects there are. A queue of what is to be looked at, worked off a few at a time.

@@ -3,24 +3,6 @@
 
 #include <string.h>
 
-static bool drop_finalizer(struct json_edit *ed, struct json_node *root, const void *name)
-{
-    struct json_node *meta = json_node_get(root, "metadata"),
-                     *list = json_node_get(meta, "finalizers");
-    bool is_changed = false;
-
-    (void)ed;
-    for (size_t i = json_node_count(list); i-- > 0;) {
-        if (span_is(json_node_str(json_node_at(list, i)), name)) {
-            json_node_remove_at(list, i);
-            is_changed = true;
-        }
-    }
-    if (is_changed && json_node_count(list) == 0)
-        (void)json_node_remove(meta, "finalizers");
-    return is_changed;
-}
-
 static bool drop_owner_ref(struct json_edit *ed, struct json_node *root, const void *uid)
 {
     struct json_node *meta = json_node_get(root, "metadata"),
@@ -127,7 +109,7 @@ void collect_foreground(struct collect *c, unsigned kind, struct object *o)
         if (blocks(d, object_uid(o)))
             return; /* its own end brings us back */
     }
-    collect_change(c, kind, o, drop_finalizer, FOREGROUND);
+    collect_change(c, kind, o, collect_drop_finalizer, FOREGROUND);
 }
 
 void collect_orphan(struct collect *c, unsigned kind, struct object *o)
@@ -142,5 +124,5 @@ void collect_orphan(struct collect *c, unsigned kind, struct object *o)
             collect_change(c, owner->dependents[0].kind, d, drop_owner_ref, object_uid(held));
         owners_drop(&c->owners, owner, 0);
     }
-    collect_change(c, kind, held, drop_finalizer, ORPHAN);
+    collect_change(c, kind, held, collect_drop_finalizer, ORPHAN);
 }

@@ -8,6 +8,7 @@
 
 #define FOREGROUND "foregroundDeletion"
 #define ORPHAN     "orphan"
+#define IN_USE     "kubernetes.io/pvc-protection"
 
 /* Something to be looked at. */
 struct task {
@@ -25,7 +26,7 @@ struct collect {
     struct follow *follows; /* one per kind */
     size_t kind_count;
     const struct kind *kinds;
-    unsigned namespaces, definitions; /* the kinds' numbers */
+    unsigned namespaces, definitions, pods, volume_claims; /* the kinds' numbers */
     struct owners owners;
     struct task *first, **last;
     struct ev_task work;
@@ -46,10 +47,17 @@ void collect_change(struct collect *c, unsigned kind, struct object *o,
                     bool (*fn)(struct json_edit *ed, struct json_node *root, const void *what),
                     const void *what);
 
+/* For collect_change: `name` holds the object no more. */
+bool collect_drop_finalizer(struct json_edit *ed, struct json_node *root, const void *name);
+
 /* collect_dependents.c: one that has owners, or is one that waits. */
 void collect_dependent(struct collect *c, unsigned kind, struct object *o);
 void collect_foreground(struct collect *c, unsigned kind, struct object *o);
 void collect_orphan(struct collect *c, unsigned kind, struct object *o);
+
+/* collect_volume.c: a volume claim that goes, and a Pod that is gone. */
+void collect_volume_claim(struct collect *c, struct object *o);
+void collect_pod_is_gone(struct collect *c, const struct object *pod);
 
 /* collect_namespace.c: what a new one gets, and what becomes of one that ends. */
 void collect_namespace(struct collect *c, struct object *o);

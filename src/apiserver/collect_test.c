@@ -266,6 +266,53 @@ static void test_a_namespace_takes_along_what_is_in_it(void **state)
     assert_int_equal(testserver_get(&t, "namespaces", "", space)->code, 404);
 }
 
+/* ---- volume claims ---- */
+
+static const struct object *claim(const char *name)
+{
+    return create("persistentvolumeclaims",
+                  "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"accessModes\":[\"ReadWriteOnce\"],"
+                  "\"resources\":{\"requests\":{\"storage\":\"1Gi\"}}}}",
+                  name);
+}
+
+static bool has_claim(const char *name)
+{
+    return testserver_get(&t, "persistentvolumeclaims", space, name)->code == 0;
+}
+
+static void user_of(const char *name, const char *node)
+{
+    (void)create("pods",
+                 "{\"metadata\":{\"name\":\"%s\"},\"spec\":{%s\"containers\":[{\"name\":\"c\","
+                 "\"image\":\"i\"}],\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{"
+                 "\"claimName\":\"%s\"}}]}}",
+                 name, node, name);
+}
+
+static void test_a_volume_claim_stays_while_a_pod_uses_it(void **state)
+{
+    (void)state;
+    (void)claim("free");
+    (void)claim("wished");
+    user_of("wished", "");
+    (void)claim("used");
+    user_of("used", "\"nodeName\":\"n\",");
+    delete ("persistentvolumeclaims", "free", KUBE_BACKGROUND);
+    assert_false(has_claim("free"));
+    delete ("persistentvolumeclaims", "wished", KUBE_BACKGROUND);
+    assert_false(has_claim("wished"));
+    delete ("persistentvolumeclaims", "used", KUBE_BACKGROUND);
+    assert_true(has_claim("used"));
+    (void)testserver_ask(&t, &(struct kube_request){ .verb = KUBE_DELETE,
+                                                     .kind = testserver_kind("pods"),
+                                                     .namespace = space,
+                                                     .name = "used",
+                                                     .grace_s = &(int64_t){ 0 } });
+    testserver_settle(&t);
+    assert_false(has_claim("used"));
+}
+
 static void test_some_namespaces_stay(void **state)
 {
     static const char *const names[] = { "default", "kube-system", "kube-public" };
@@ -292,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup(test_many_dependents, set_up),
         cmocka_unit_test_setup(test_a_namespace_is_furnished, set_up),
         cmocka_unit_test_setup(test_a_namespace_takes_along_what_is_in_it, set_up),
+        cmocka_unit_test_setup(test_a_volume_claim_stays_while_a_pod_uses_it, set_up),
         cmocka_unit_test_setup(test_some_namespaces_stay, set_up),
     };
     int failed;
