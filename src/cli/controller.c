@@ -10,7 +10,7 @@
 #include "controller/domains.h"
 #include "controller/serve.h"
 #include "ev/child.h"
-#include "kube/lease.h"
+#include "kube/fence.h"
 #include "kubeclient/kubeclient.h"
 #include "net/resolve.h"
 
@@ -31,6 +31,8 @@ struct role {
     struct ev_children *children;
     struct resolver *resolver;
     struct kube_client *client;
+    struct kube_client
+        *fenced; /* the same for who leads, or NULL: it writes only while the Lease is held */
     struct serve *serve;
     struct lease *lease;
     struct controller *controller;
@@ -79,7 +81,9 @@ static void work(void *ctx)
         config.label_domains = r->domains.names;
     config.started = on_working;
     config.ctx = r;
-    if (controller_open(r->client, &config, &r->controller, &e) == 0)
+    if (r->lease)
+        r->fenced = fence_new(r->client, r->lease);
+    if (controller_open(r->fenced ? r->fenced : r->client, &config, &r->controller, &e) == 0)
         return;
     log_error("controller.open", KV("err", &e));
     r->exit_code = 1;

@@ -1,6 +1,7 @@
 #include "kube/lease.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "ev/timer.h"
 #include "kube/backoff.h"
 #include "kube/time.h"
@@ -24,6 +25,7 @@ struct lease {
     struct object *seen; /* the Lease as it was last */
     uint64_t seen_ms;    /* when that was first */
     uint64_t sent_ms;    /* when the call under way was made */
+    uint64_t until_ms;   /* while it is held: until then nobody else can have it */
     bool has_looked;     /* the attempt under way began with a get, or came to one */
     bool gives_back;     /* closing: once the call under way has ended */
     char *leader;        /* who was told of */
@@ -188,6 +190,7 @@ static void hold(struct lease *l)
     uint64_t late_ms = ev_now_ms(l->loop) - l->sent_ms;
 
     /* From the moment it was sent: nobody knows when within the call the others began to count. */
+    l->until_ms = l->sent_ms + l->spec.renew_ms;
     ev_timer_start(l->loop, &l->limit, late_ms < l->spec.renew_ms ? l->spec.renew_ms - late_ms : 0,
                    on_limit, l);
     set_state(l, LEASE_HELD);
@@ -308,7 +311,7 @@ struct lease *lease_start(struct kube_client *client, const struct lease_spec *s
 
 bool lease_is_held(const struct lease *l)
 {
-    return l->state == LEASE_HELD;
+    return l->state == LEASE_HELD && time_mono_ms() < l->until_ms;
 }
 
 static void free_lease(void *ctx)

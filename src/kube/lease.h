@@ -40,6 +40,7 @@ struct lease_spec {
 
 /* Texts are copied. The client must outlive it. */
 struct lease *lease_start(struct kube_client *client, const struct lease_spec *spec);
+/* By the clock of this moment: false as soon as another may have it, whether or not on_stopped has come yet. */
 bool lease_is_held(const struct lease *l);
 /* Gives it back if it is held, so that another need not wait; no callback any more but `closed`, once, when it is gone. */
 void lease_close(struct lease *l, void (*closed)(void *ctx), void *ctx);

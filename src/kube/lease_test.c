@@ -1,5 +1,6 @@
 #include "kube/lease.h"
 
+#include "kube/fence.h"
 #include "kube/testserver.h"
 #include "kube/time.h"
 
@@ -7,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -283,6 +285,46 @@ static void test_two_on_one_lease_do_not_both_take_it(void **state)
     close_lease(&f);
 }
 
+static void on_fenced(void *ctx, const struct kube_answer *answer)
+{
+    int *code = ctx;
+
+    *code = answer->refusal ? answer->refusal->code : 200;
+}
+
+/* The process stands still for longer than the Lease lasts: it may read when it wakes, and not write, though no timer ran. */
+static void test_who_stood_still_writes_nothing(void **state)
+{
+    struct kube_request rq = { .kind = kind_find("", "v1", "pods"), .namespace = "n", .name = "p" };
+    struct fixture f;
+    struct kube_client *fence;
+    int code = -1;
+
+    (void)state;
+    open_lease(&f, (struct lease_spec){ .retry_ms = 800, .renew_ms = 1000 });
+    testserver_refuse(&f.server, KUBE_GET, 404);
+    object_unref(accept(&f, KUBE_CREATE));
+    fence = fence_new(&f.server.base, f.lease);
+    rq.verb = KUBE_DELETE;
+    (void)kube_call_start(fence, &rq, on_fenced, &code);
+    testserver_answer(&f.server, KUBE_DELETE, &(struct kube_answer){ 0 });
+    assert_int_equal(code, 200);
+    (void)nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 100 * 1000 * 1000 }, NULL);
+    assert_false(lease_is_held(f.lease));
+    assert_false(f.is_stopped);
+    (void)kube_call_start(fence, &rq, on_fenced, &code);
+    assert_int_equal(f.server.call_count, 0);
+    rq.verb = KUBE_GET;
+    (void)kube_call_start(fence, &rq, on_fenced, &code);
+    testserver_refuse(&f.server, KUBE_GET, 404);
+    assert_int_equal(code, 404);
+    testserver_turns(&f.server, 2);
+    assert_int_equal(code, 0);
+    assert_true(f.is_stopped);
+    kube_client_free(fence);
+    close_lease(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_a_call_that_hangs_is_given_up),
         cmocka_unit_test(test_closing_while_it_is_being_taken_gives_it_back),
         cmocka_unit_test(test_two_on_one_lease_do_not_both_take_it),
+        cmocka_unit_test(test_who_stood_still_writes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
