@@ -63,7 +63,7 @@ static void tell(struct claim_pass *p, bool is_warning, const char *reason, cons
 {
     if (p->r->config->has_no_claim_events)
         return;
-    event_emit(p->pass.shared->client, &(struct event){ .about = p->claim,
+    event_emit(p->pass.shared->events, &(struct event){ .about = p->claim,
                                                         .controller = MANAGER,
                                                         .is_warning = is_warning,
                                                         .reason = reason,

@@ -1,6 +1,7 @@
 #include "controller/controller.h"
 
 #include "controller/claims.h"
+#include "controller/event.h"
 #include "controller/figures.h"
 #include "controller/pools.h"
 #include "controller/sandbox.h"
@@ -49,6 +50,7 @@ int controller_open(struct kube_client *client, const struct controller_config *
         return -1;
     }
     c->shared.figures = figures_new();
+    c->shared.events = events_new(client);
     *ret = c;
     return 0;
 }
@@ -66,6 +68,7 @@ static void on_closed(void *ctx)
     for (size_t i = 0; i < c->count; i++)
         reconciler_done(c->reconcilers[i]);
     figures_free(c->shared.figures);
+    events_close(c->shared.events);
     free(c);
     closed(closed_ctx);
 }

@@ -27,6 +27,10 @@
 #define EXPIRY_NEXT_PASS_MS 1
 /* A note of an Event; the API has this ceiling. */
 #define EVENT_NOTE_MAX_BYTES 1024
+/* A warning that is given again within this is counted in the same Event, as the public recorder does. */
+#define EVENT_SERIES_MS (6 * 60 * 1000)
+/* Warnings that are remembered for that; beyond it the oldest is forgotten, and would be an Event of its own. */
+#define EVENT_SERIES_MAX 1024
 /* Pods that a sandbox owns, and are looked at: one is right, two are a conflict, more need no room of their own. */
 #define OWN_PODS_MAX 16
 /* A sandbox whose Pod has not begun says nothing for so long: mostly it is ready by then. */

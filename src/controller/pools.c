@@ -235,7 +235,7 @@ static void do_creates(struct pool_pass *p)
 
 static void tell(struct pool_pass *p, bool is_warning, const char *reason, const char *note)
 {
-    event_emit(p->pass.shared->client, &(struct event){ .about = p->pool,
+    event_emit(p->pass.shared->events, &(struct event){ .about = p->pool,
                                                         .controller = MANAGER,
                                                         .is_warning = is_warning,
                                                         .reason = reason,

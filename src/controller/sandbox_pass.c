@@ -288,7 +288,7 @@ static void tell_fault(struct sandbox_pass *p)
         return;
     if (strcmp(condition_reason(conditions, COND_READY), reason) == 0)
         return;
-    event_emit(p->pass.shared->client,
+    event_emit(p->pass.shared->events,
                &(struct event){ .about = p->sandbox,
                                 .controller = SANDBOX_MANAGER,
                                 .is_warning = true,

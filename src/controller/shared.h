@@ -31,10 +31,12 @@ enum shared_kind {
 };
 
 struct figures;
+struct events;
 
 struct shared {
     struct kube_client *client;
     struct figures *figures;           /* controller.c's */
+    struct events *events;             /* the same */
     struct informer *of[SHARED_COUNT]; /* those of the extensions are NULL without them */
     size_t waiting;                    /* that are not synced yet */
     void (*synced)(void *ctx);
