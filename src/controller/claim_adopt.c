@@ -39,6 +39,9 @@ struct step claim_lock(const struct object *claim, const char *sandbox, const st
     tree_text(notes, NOTE_SANDBOX_NAME, sandbox);
     if (now && !object_annotation(claim, NOTE_FIRST_SEEN))
         tree_text(notes, NOTE_FIRST_SEEN, nano_text(*now, text));
+    if (object_label(claim, NOTE_SANDBOX_NAME)) /* where older controllers wrote it */
+        json_node_set(tree_object(tree_object(step.body, "metadata"), "labels"), NOTE_SANDBOX_NAME,
+                      json_edit_null(ed));
     return step;
 }
 

@@ -64,12 +64,15 @@ static bool find_bound(struct claim_pass *p, const struct claim_source *source)
         return true;
     }
     if (assigned) {
+        bool is_noted = object_annotation(p->claim, NOTE_SANDBOX_NAME) != NULL;
+
         o = claim_pass_sandbox(p, assigned);
-        if (o && ownership_of(o, p->claim) == OWNED) {
+        if (o && ownership_of(o, p->claim) == OWNED && is_noted) {
             use(p, o, LAUNCH_WARM);
-        } else if (o && claim_source_allows(source, p->claim, o)) {
+        } else if (o && (ownership_of(o, p->claim) == OWNED ||
+                         claim_source_allows(source, p->claim, o))) {
             pass_set(&p->candidate, o);
-            p->state = AT_TAKE;
+            p->state = is_noted ? AT_TAKE : AT_LOCK; /* from the older label to the annotation */
         } else {
             unlock(p, AT_FIND);
         }
@@ -151,6 +154,8 @@ void bind_got_lock(struct claim_pass *p, const struct kube_answer *answer)
     case OUTCOME_DONE:
         pass_set(&p->claim, answer->object);
         p->state = AT_TAKE;
+        if (ownership_of(p->candidate, p->claim) == OWNED)
+            use(p, p->candidate, LAUNCH_WARM);
         return;
     case OUTCOME_GONE:
         claim_pass_let_go(p);

@@ -198,6 +198,37 @@ static void adoption_is_one_locked_write(void **state)
     test_objects_free();
 }
 
+/* TestGetLaunchType, TestInitializeSandboxLaunchTypeLabel, TestInitializeSandboxLaunchTypeLabelRawPayload */
+static void launch_type_is_said_once(void **state)
+{
+    static const struct {
+        const char *name, *labels, *want;
+    } cases[] = {
+        { "says nothing", "",
+          "patch Sandbox n/s {'metadata':{'resourceVersion':'9','labels':{'" A
+          "launch-type':'warm'}}}" },
+        { "says an empty text", "'" A "launch-type':''",
+          "patch Sandbox n/s {'metadata':{'resourceVersion':'9','labels':{'" A
+          "launch-type':'warm'}}}" },
+        { "says otherwise", "'" A "launch-type':'cold'", "" },
+        { "says so", "'" A "launch-type':'warm'", "" },
+    };
+
+    EACH(r, cases) {
+        struct object *sandbox = test_object(known_kinds()->sandbox,
+                                             "{'metadata':{'namespace':'n','name':'s',"
+                                             "'resourceVersion':'9','labels':{%s}}}",
+                                             r->labels);
+        struct step step;
+        struct err e;
+
+        assert_int_equal(claim_follow(claim_of(""), NULL, sandbox, "warm", test_edit(), &step, &e),
+                         0);
+        test_same(r->name, "write", test_step(&step), r->want);
+    }
+    test_objects_free();
+}
+
 static void lock_and_unlock(void **state)
 {
     struct object *claim = claim_of("");
@@ -209,11 +240,19 @@ static void lock_and_unlock(void **state)
               "sandbox-name':'s','" A
               "controller-first-observed-at':'2026-11-16T10:00:00.000000005Z'}}}");
     assert_null(claim_assigned(claim));
+    step = claim_lock(claim, "s", NULL, test_edit());
+    test_same("lock without a time", "write", test_step(&step),
+              "patch SandboxClaim n/c {'metadata':{'resourceVersion':'7','annotations':{'" A
+              "sandbox-name':'s'}}}");
     claim =
         test_object(known_kinds()->claim,
                     "{'metadata':{'namespace':'n','name':'c','resourceVersion':'7','labels':{'" A
                     "sandbox-name':'old'}}}");
     assert_string_equal(claim_assigned(claim), "old");
+    step = claim_lock(claim, "old", NULL, test_edit());
+    test_same("from the older label", "write", test_step(&step),
+              "patch SandboxClaim n/c {'metadata':{'resourceVersion':'7','annotations':{'" A
+              "sandbox-name':'old'},'labels':{'" A "sandbox-name':null}}}");
     step = claim_unlock(claim, test_edit());
     test_same("unlock", "write", test_step(&step),
               "patch SandboxClaim n/c {'metadata':{'resourceVersion':'7','labels':{'" A
@@ -379,6 +418,8 @@ static void candidates_in_their_order(void **state)
     take_is(c, "p", "b");
     take_is(c, "p", "nearly"); /* has an address at least */
     take_is(c, "p", NULL);
+    take_is(c, "n/p", NULL);                   /* the name is the pool's, and nothing else */
+    assert_null(candidates_take(c, "m", "q")); /* of another namespace */
     candidates_see(c, member("late", "p", UP("one")));
     assert_int_equal(candidates_pending(c, "n", "p"), 0);
     take_is(c, "p", "late");
@@ -436,6 +477,7 @@ int main(void)
         cmocka_unit_test(additional_metadata_is_checked),
         cmocka_unit_test(cold_sandbox),
         cmocka_unit_test(adoption_is_one_locked_write),
+        cmocka_unit_test(launch_type_is_said_once),
         cmocka_unit_test(lock_and_unlock),
         cmocka_unit_test(claim_ready_condition),
         cmocka_unit_test(claim_status_keeps_its_sandbox),

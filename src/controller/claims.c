@@ -44,6 +44,18 @@ static bool is_relevant(const struct change *c)
     return false;
 }
 
+/* Somebody took the sandbox away from its claim, by hand: that must look for another. */
+static void wake_who_lost(struct reconciler *r, const struct change *c)
+{
+    struct object_owner was, now;
+
+    if (!c->was || !c->now || !object_owner_controller(c->was, &was) ||
+        (object_owner_controller(c->now, &now) && strcmp(was.uid, now.uid) == 0))
+        return;
+    (void)reconciler_wake_owner(r, &(struct change){ .was = c->was }, GROUP_EXTENSIONS,
+                                "SandboxClaim");
+}
+
 static void on_sandbox(struct reconciler *base, const struct change *c)
 {
     struct claims *r = CONTAINER(base, struct claims, base);
@@ -55,6 +67,7 @@ static void on_sandbox(struct reconciler *base, const struct change *c)
         candidates_forget(r->candidates, object_namespace(o), object_name(o));
     if (is_relevant(c))
         (void)reconciler_wake_owner(base, c, GROUP_EXTENSIONS, "SandboxClaim");
+    wake_who_lost(base, c);
     /* A name that stood in a claim's way is free. */
     if (!c->now && shared_get(base->shared, SHARED_CLAIMS, object_namespace(o), object_name(o)))
         reconciler_wake(base, object_namespace(o), object_name(o), false);
@@ -86,7 +99,8 @@ static void on_pool(struct reconciler *r, const struct change *c)
 }
 
 /* All who wait for the template, through its pools or by the older API. */
-static void wake_claims_for(struct reconciler *r, const struct object *template)
+static void wake_claims_for(struct reconciler *r, const struct object *template,
+                            bool is_unbound_only)
 {
     OWN(informer_walk_done) struct informer_walk walk;
     OWN(buf_done) struct buf shadow = BUF_INIT(512);
@@ -96,15 +110,18 @@ static void wake_claims_for(struct reconciler *r, const struct object *template)
     informer_walk(&walk, r->shared->of[SHARED_POOLS], POOLS_BY_TEMPLATE, object_namespace(template),
                   object_name(template));
     while ((pool = informer_walk_next(&walk)))
-        wake_claims_of(r, object_namespace(pool), object_name(pool), false);
+        wake_claims_of(r, object_namespace(pool), object_name(pool), is_unbound_only);
     if (buf_addf(&shadow, &e, CLAIM_SHADOW_PREFIX "%s", object_name(template)) == 0)
-        wake_claims_of(r, object_namespace(template), buf_cstr(&shadow), false);
+        wake_claims_of(r, object_namespace(template), buf_cstr(&shadow), is_unbound_only);
 }
 
 static void on_template(struct reconciler *r, const struct change *c)
 {
-    if (!c->was && !c->is_initial)
-        wake_claims_for(r, c->now);
+    if (!c->now || c->is_initial)
+        return;
+    /* What it forbids may be why a claim has no sandbox. */
+    if (!c->was || object_generation(c->was) != object_generation(c->now))
+        wake_claims_for(r, c->now, c->was != NULL);
 }
 
 static void claims_free(struct reconciler *base)

@@ -1,6 +1,9 @@
 #include "controller/sandbox.h"
 
 #include "controller/keys.h"
+#include "controller/names.h"
+
+#include <string.h>
 
 static void work(void *ctx, struct queue_item *item)
 {
@@ -16,6 +19,22 @@ static void on_child(struct reconciler *r, const struct change *c)
         return;
     if (shared_get(r->shared, SHARED_SANDBOXES, object_namespace(o), object_name(o)))
         reconciler_wake(r, object_namespace(o), object_name(o), c->is_initial);
+}
+
+/* A volume claim that is in the way of a sandbox has changed, or is gone. Its name is its template's and the sandbox's; both may
+ * have hyphens. */
+static void on_volume(struct reconciler *r, const struct change *c)
+{
+    const struct object *o = change_object(c);
+    const char *name = object_name(o);
+
+    if (c->is_initial || (c->now && owner_is(o, GROUP_SANDBOX, "Sandbox")))
+        return;
+    while ((name = strchr(name, '-'))) {
+        name++;
+        if (shared_get(r->shared, SHARED_SANDBOXES, object_namespace(o), name))
+            reconciler_wake(r, object_namespace(o), name, false);
+    }
 }
 
 /* Nobody asks for what waited. */
@@ -50,5 +69,6 @@ struct reconciler *sandboxes_new(struct shared *shared, const struct controller_
     reconciler_watch(&r->base, SHARED_SANDBOXES, on_gone);
     reconciler_watch(&r->base, SHARED_PODS, on_child);
     reconciler_watch(&r->base, SHARED_SERVICES, on_child);
+    reconciler_watch(&r->base, SHARED_VOLUMES, on_volume);
     return &r->base;
 }
