@@ -73,7 +73,8 @@ static struct kube_call *call(struct kube_client *c, const struct kube_request *
         return kube_call_start(f->inner, rq, done, ctx);
     rule->times--;
     if (rule->what == FAULT_FIRST) {
-        rule->first(rule->ctx, rq);
+        if (rule->first)
+            rule->first(rule->ctx, rq);
         return kube_call_start(f->inner, rq, done, ctx);
     }
     w = NEW(struct wrong);
@@ -122,10 +123,16 @@ struct kube_client *faults_new(struct kube_client *inner, struct faults **ret)
     return &f->client;
 }
 
-void faults_add(struct faults *f, const struct fault *fault)
+const struct fault *faults_add(struct faults *f, const struct fault *fault)
 {
     assert(f->count < FAULTS_MAX);
-    f->rules[f->count++] = *fault;
+    f->rules[f->count] = *fault;
+    return &f->rules[f->count++];
+}
+
+void faults_clear(struct faults *f)
+{
+    f->count = 0;
 }
 
 unsigned faults_left(const struct faults *f)

@@ -15,7 +15,7 @@ struct faults;
 enum fault_kind {
     FAULT_REFUSED, /* with `code`; the server hears nothing of it */
     FAULT_LOST,    /* done, and no answer */
-    FAULT_FIRST,   /* `first` runs, then the call goes its way */
+    FAULT_FIRST,   /* `first` runs, unless it is NULL, then the call goes its way */
 };
 
 /* What is NULL or 0 fits everything. Texts are borrowed as long as the rule holds. */
@@ -33,8 +33,11 @@ struct fault {
 
 /* Takes the client behind it. */
 struct kube_client *faults_new(struct kube_client *inner, struct faults **ret);
-/* Until it has happened so often; several are tried in the order they came. */
-void faults_add(struct faults *f, const struct fault *fault);
+/* Until it has happened so often; several are tried in the order they came. The rule as it is kept: its `times` are those that
+ * are still to come. */
+const struct fault *faults_add(struct faults *f, const struct fault *fault);
+/* No rule holds any more. */
+void faults_clear(struct faults *f);
 /* How many of all are still to come. */
 unsigned faults_left(const struct faults *f);
 

@@ -101,6 +101,52 @@ static void test_latencies_are_those_of_the_clocks_that_are_told(void **state)
     test_objects_free();
 }
 
+/* TestRecordCreationLatencyMetric, TestClientClaimLatencyMetric: each clock from its own beginning. */
+static void test_each_clock_has_its_own_beginning(void **state)
+{
+    static const struct {
+        const char *name, *notes, *has, *lacks;
+    } rows[] = {
+        { "the webhook's", "'agents.x-k8s.io/webhook-first-observed-at':'2026-11-16T10:00:01Z'",
+          "agent_sandbox_claim_startup_latency_ms_sum{launch_type=\"warm\",sandbox_template=\"t\"} "
+          "1000\n",
+          "client_claim_startup_latency_ms_count" },
+        { "the client's", "'agents.x-k8s.io/client-first-requested-at':'2026-11-16T10:00:00.5Z'",
+          "agent_sandbox_client_claim_startup_latency_ms_sum{launch_type=\"warm\",sandbox_template="
+          "\"t\"} 1500\n",
+          "claim_controller_startup_latency_ms_count" },
+        { "a webhook of tomorrow",
+          "'agents.x-k8s.io/webhook-first-observed-at':'2026-11-17T10:00:01Z'",
+          "agent_sandbox_creation_latency_ms_count",
+          "agent_sandbox_claim_startup_latency_ms_count" },
+        { "none", "", "agent_sandbox_creation_latency_ms_count",
+          "agent_sandbox_claim_controller_startup_latency_ms_count" },
+        { "an unreadable client", "'agents.x-k8s.io/client-first-requested-at':'now'",
+          "agent_sandbox_creation_latency_ms_count",
+          "agent_sandbox_client_claim_startup_latency_ms_count" },
+    };
+
+    (void)state;
+    EACH(r, rows) {
+        OWN(buf_done) struct buf out = BUF_INIT(1 << 20);
+        struct figures *m = figures_new();
+        struct err e;
+
+        figures_claim_ready(m,
+                            test_object(claims(),
+                                        "{'metadata':{'name':'c','namespace':'n',"
+                                        "'annotations':{%s}}}",
+                                        r->notes),
+                            warm("t"), at("2026-11-16T10:00:02Z"));
+        assert_int_equal(figures_write(m, NULL, &out, &e), 0);
+        has(&out, r->has);
+        if (strstr(buf_cstr(&out), r->lacks))
+            fail_msg("%s: has %s", r->name, r->lacks);
+        figures_free(m);
+    }
+    test_objects_free();
+}
+
 static void test_what_users_name_has_a_ceiling(void **state)
 {
     struct figures *m = figures_new();
@@ -124,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_claims_are_counted_by_how_they_got_their_sandbox),
         cmocka_unit_test(test_latencies_are_those_of_the_clocks_that_are_told),
+        cmocka_unit_test(test_each_clock_has_its_own_beginning),
         cmocka_unit_test(test_what_users_name_has_a_ceiling),
     };
 

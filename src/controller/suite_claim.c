@@ -13,68 +13,17 @@
 
 #include <cmocka.h>
 
-#define A     "agents.x-k8s.io/"
-#define POD   "'podTemplate':{'spec':{'containers':[{'name':'c','image':'i'}]}}"
-#define READY "True DependenciesReady Pod is Ready"
+#define A   "agents.x-k8s.io/"
+#define POD "'podTemplate':{'spec':{'containers':[{'name':'c','image':'i'}]}}"
 
 static const struct kind *claim(void)
 {
     return known_kinds()->claim;
 }
 
-static void make_template(struct world *w, const char *more)
-{
-    (void)world_create(w, known_kinds()->template, "{'metadata':{'name':'t'},'spec':{" POD "%s}}",
-                       more);
-}
-
-static void make_pool(struct world *w, unsigned replicas)
-{
-    (void)world_create(w, known_kinds()->pool,
-                       "{'metadata':{'name':'p'},'spec':{'replicas':%u,'sandboxTemplateRef':{"
-                       "'name':'t'}}}",
-                       replicas);
-}
-
-static bool is_full(struct world *w, const struct object *o, const void *arg)
-{
-    const unsigned *want = arg;
-    int64_t ready;
-
-    (void)w;
-    return o && json_i64(object_at(o, "status.readyReplicas"), &ready) && ready == *want;
-}
-
-/* A template, and a pool with so many that wait. */
-static void open_pool(struct world *w, unsigned replicas, const char *more)
-{
-    make_template(w, more);
-    make_pool(w, replicas);
-    (void)world_until(w, known_kinds()->pool, "p", "full", is_full, &replicas);
-}
-
-static void make_claim(struct world *w, const char *name, const char *more)
-{
-    (void)world_create(
-        w, claim(), "{'metadata':{'name':'%s'},'spec':{'warmPoolRef':{'name':'p'}%s}}", name, more);
-}
-
 static struct object *until(struct world *w, const char *name, const char *text)
 {
     return world_until_condition(w, claim(), name, "Ready", text);
-}
-
-/* The sandbox that the claim's status names, and that is its own. */
-static struct object *sandbox_of(struct world *w, const struct object *c)
-{
-    const char *name = object_text(c, "status.sandbox.name");
-    struct object *s;
-
-    assert_non_null(name);
-    s = world_get(w, known_kinds()->sandbox, name);
-    assert_non_null(s);
-    assert_int_equal(ownership_of(s, c), OWNED);
-    return s;
 }
 
 static void until_events(struct world *w, size_t n)
@@ -98,12 +47,11 @@ static void claim_takes_a_waiting_sandbox(void **state)
 {
     struct world *w = *state;
     struct object *c, *s, *pod;
-    unsigned two = 2;
 
-    open_pool(w, 2, "");
-    make_claim(w, "c", "");
-    c = until(w, "c", READY);
-    s = sandbox_of(w, c);
+    suite_open_pool(w, 2, "");
+    suite_make_claim(w, "c", "");
+    c = until(w, "c", SUITE_READY);
+    s = suite_sandbox_of(w, c);
     assert_string_equal(object_label(s, A "launch-type"), "warm");
     assert_string_equal(object_label(s, A "claim-uid"), object_uid(c));
     assert_null(object_label(s, A "warm-pool-sandbox"));
@@ -116,7 +64,7 @@ static void claim_takes_a_waiting_sandbox(void **state)
     pod = world_until(w, known_kinds()->pod, object_name(s), "out of the pool", is_out_of_the_pool,
                       NULL);
     assert_null(object_annotation(pod, "cluster-autoscaler.kubernetes.io/safe-to-evict"));
-    (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &two);
+    suite_until_full(w, 2);
     until_sandboxes(w, 3);
     until_events(w, 1);
     world_delete(w, claim(), "c");
@@ -129,9 +77,9 @@ static void claim_gets_a_new_sandbox(void **state)
     struct world *w = *state;
     struct object *s, *pod;
 
-    open_pool(w, 0, "");
-    make_claim(w, "c", "");
-    s = sandbox_of(w, until(w, "c", READY));
+    suite_open_pool(w, 0, "");
+    suite_make_claim(w, "c", "");
+    s = suite_sandbox_of(w, until(w, "c", SUITE_READY));
     assert_string_equal(object_name(s), "c");
     assert_string_equal(object_label(s, A "launch-type"), "cold");
     assert_string_equal(object_annotation(s, A "sandbox-template-ref"), "t");
@@ -146,16 +94,16 @@ static void claim_waits_for_pool_and_template(void **state)
 {
     struct world *w = *state;
 
-    make_claim(w, "c", "");
+    suite_make_claim(w, "c", "");
     (void)until(w, "c", "False WarmPoolNotFound SandboxWarmPool \"p\" not found");
     until_events(w, 1);
     (void)world_patch(w, claim(), "c", NULL, "{'metadata':{'labels':{'x':'y'}}}");
     until_events(w, 1); /* once */
-    make_pool(w, 0);
+    suite_make_pool(w, 0);
     (void)until(w, "c", "False TemplateNotFound SandboxTemplate \"t\" not found");
     until_events(w, 3); /* the pool's too */
-    make_template(w, "");
-    (void)until(w, "c", READY);
+    suite_make_template(w, "");
+    (void)until(w, "c", SUITE_READY);
 }
 
 /* Older claims: sandboxTemplateRef, with and without pools. */
@@ -168,7 +116,7 @@ static void older_claims(void **state)
 
     if (w->suite->has_one_version)
         skip();
-    open_pool(w, 1, "");
+    suite_open_pool(w, 1, "");
     for (size_t i = 0; i < LEN(wishes); i++) {
         char name[8] = { 'o', (char)('0' + i), '\0' };
         struct kube_request rq = {
@@ -183,7 +131,7 @@ static void older_claims(void **state)
         };
 
         (void)world_call(w, &rq, NULL);
-        s = sandbox_of(w, until(w, name, READY));
+        s = suite_sandbox_of(w, until(w, name, SUITE_READY));
         assert_string_equal(object_label(s, A "launch-type"), i == 0 ? "warm" : "cold");
     }
     (void)world_call(w,
@@ -205,15 +153,15 @@ static void claim_with_variables(void **state)
     struct world *w = *state;
     struct object *s;
 
-    open_pool(w, 1, ",'envVarsInjectionPolicy':'Allowed'");
-    make_claim(w, "c", ",'env':[{'name':'A','value':'1'}]");
-    s = sandbox_of(w, until(w, "c", READY));
+    suite_open_pool(w, 1, ",'envVarsInjectionPolicy':'Allowed'");
+    suite_make_claim(w, "c", ",'env':[{'name':'A','value':'1'}]");
+    s = suite_sandbox_of(w, until(w, "c", SUITE_READY));
     assert_string_equal(object_name(s), "c");
     assert_non_null(
         strstr(test_text(object_thaw(s, NULL, test_edit())), "'env':[{'name':'A','value':'1'}]"));
     (void)world_patch(w, known_kinds()->template, "t", NULL,
                       "{'spec':{'envVarsInjectionPolicy':'Disallowed'}}");
-    make_claim(w, "d", ",'env':[{'name':'A','value':'1'}]");
+    suite_make_claim(w, "d", ",'env':[{'name':'A','value':'1'}]");
     (void)until(w, "d", "False EnvVarsInjectionRejected environment variable injection rejected: ");
     assert_null(world_get(w, known_kinds()->sandbox, "d"));
 }
@@ -224,16 +172,17 @@ static void claim_with_metadata(void **state)
     struct world *w = *state;
     struct object *s, *pod;
 
-    open_pool(w, 1, "");
-    make_claim(w, "c",
-               ",'additionalPodMetadata':{'labels':{'sandbox.users.io/team':'x'},'annotations':{"
-               "'note':'y'}}");
-    s = sandbox_of(w, until(w, "c", READY));
+    suite_open_pool(w, 1, "");
+    suite_make_claim(
+        w, "c",
+        ",'additionalPodMetadata':{'labels':{'sandbox.users.io/team':'x'},'annotations':{"
+        "'note':'y'}}");
+    s = suite_sandbox_of(w, until(w, "c", SUITE_READY));
     pod = world_until(w, known_kinds()->pod, object_name(s), "out of the pool", is_out_of_the_pool,
                       NULL);
     assert_string_equal(object_label(pod, "sandbox.users.io/team"), "x");
     assert_string_equal(object_annotation(pod, "note"), "y");
-    make_claim(w, "d", ",'additionalPodMetadata':{'labels':{'team':'x'}}");
+    suite_make_claim(w, "d", ",'additionalPodMetadata':{'labels':{'team':'x'}}");
     (void)until(w, "d", "False InvalidMetadata invalid additionalPodMetadata: label \"team\"");
 }
 
@@ -242,14 +191,14 @@ static void claim_does_not_take_a_stranger(void **state)
 {
     struct world *w = *state;
 
-    open_pool(w, 1, "");
+    suite_open_pool(w, 1, "");
     (void)world_create(w, known_kinds()->sandbox, "{'metadata':{'name':'c'},'spec':{" POD "}}");
-    make_claim(w, "c", "");
+    suite_make_claim(w, "c", "");
     (void)until(w, "c",
                 "False ReconcilerError Error seen: sandbox \"c\" is not controlled by claim \"c\". "
                 "Please use a different claim name or delete the sandbox manually");
     world_delete(w, known_kinds()->sandbox, "c");
-    (void)until(w, "c", READY);
+    (void)until(w, "c", SUITE_READY);
 }
 
 /* Every claim has one sandbox, every sandbox at most one claim. */
@@ -262,7 +211,7 @@ static void assert_one_each(struct world *w, unsigned claims)
         struct object *s;
 
         (void)snprintf(name, sizeof name, "c%u", i);
-        s = sandbox_of(w, until(w, name, READY));
+        s = suite_sandbox_of(w, until(w, name, SUITE_READY));
         for (unsigned j = 0; j < i; j++)
             assert_true(strcmp(seen[j], object_name(s)) != 0);
         seen[i] = (char *)(uintptr_t)object_name(s);
@@ -275,7 +224,7 @@ static void make_claims(struct world *w, unsigned n)
 
     for (unsigned i = 0; i < n; i++) {
         (void)snprintf(name, sizeof name, "c%u", i);
-        make_claim(w, name, "");
+        suite_make_claim(w, name, "");
     }
 }
 
@@ -293,11 +242,11 @@ static void parallel_claims_with_enough(void **state)
     struct world *w = *state;
     unsigned wish = 25;
 
-    open_pool(w, wish, "");
+    suite_open_pool(w, wish, "");
     make_claims(w, 20);
     assert_one_each(w, 20);
     assert_int_equal(count_owned(w, "warm"), 20);
-    (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &wish);
+    suite_until_full(w, wish);
     until_sandboxes(w, 45);
 }
 
@@ -306,11 +255,11 @@ static void parallel_claims_with_too_few(void **state)
     struct world *w = *state;
     unsigned wish = 5;
 
-    open_pool(w, wish, "");
+    suite_open_pool(w, wish, "");
     make_claims(w, 20);
     assert_one_each(w, 20);
     assert_true(count_owned(w, "warm") >= 5);
-    (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &wish);
+    suite_until_full(w, wish);
     until_sandboxes(w, 25);
 }
 
@@ -320,19 +269,19 @@ static void claims_survive_restarts(void **state)
     struct world *w = *state;
     unsigned wish = 10;
 
-    open_pool(w, wish, "");
+    suite_open_pool(w, wish, "");
     for (unsigned i = 0; i < 5; i++) {
         char name[16];
 
         for (unsigned j = 0; j < 4; j++) {
             (void)snprintf(name, sizeof name, "c%u", i * 4 + j);
-            make_claim(w, name, "");
+            suite_make_claim(w, name, "");
         }
         world_stop(w);
         world_start(w);
     }
     assert_one_each(w, 20);
-    (void)world_until(w, known_kinds()->pool, "p", "full again", is_full, &wish);
+    suite_until_full(w, wish);
     until_sandboxes(w, 30);
 }
 
@@ -343,6 +292,12 @@ static void set_lifecycle(struct world *w, const char *policy, int seconds)
     (void)world_patch(w, claim(), "c", NULL,
                       "{'spec':{'lifecycle':{'shutdownPolicy':'%s','shutdownTime':'%s'}}}", policy,
                       kube_time_text(text, time(NULL) + seconds));
+}
+
+static bool is_going(struct world *w, const struct object *o, const void *arg)
+{
+    (void)w, (void)arg;
+    return o && object_is_deleting(o);
 }
 
 static bool has_no_sandbox(struct world *w, const struct object *o, const void *arg)
@@ -357,17 +312,17 @@ static void claim_cleanup_policy(void **state)
     struct world *w = *state;
     struct object *s;
 
-    open_pool(w, 1, "");
-    make_claim(w, "c", "");
-    s = sandbox_of(w, until(w, "c", READY));
+    suite_open_pool(w, 1, "");
+    suite_make_claim(w, "c", "");
+    s = suite_sandbox_of(w, until(w, "c", SUITE_READY));
     set_lifecycle(w, "Retain", -1);
     (void)until(w, "c", "False ClaimExpired Claim expired. Sandbox cleanup initiated.");
     world_until_gone(w, known_kinds()->sandbox, object_name(s));
     (void)world_until(w, claim(), "c", "without a sandbox", has_no_sandbox, NULL);
     set_lifecycle(w, "Delete", -1);
     world_until_gone(w, claim(), "c");
-    make_claim(w, "c", "");
-    s = sandbox_of(w, until(w, "c", READY));
+    suite_make_claim(w, "c", "");
+    s = suite_sandbox_of(w, until(w, "c", SUITE_READY));
     set_lifecycle(w, "DeleteForeground", -1);
     world_until_gone(w, claim(), "c");
     assert_null(world_get(w, known_kinds()->sandbox, object_name(s)));
@@ -379,9 +334,9 @@ static void claim_ttl_after_finished(void **state)
     struct world *w = *state;
     struct object *c, *s;
 
-    open_pool(w, 1, "");
-    make_claim(w, "c", "");
-    s = sandbox_of(w, until(w, "c", READY));
+    suite_open_pool(w, 1, "");
+    suite_make_claim(w, "c", "");
+    s = suite_sandbox_of(w, until(w, "c", SUITE_READY));
     (void)world_patch(w, known_kinds()->pod, object_name(s), "status",
                       "{'status':{'phase':'Succeeded'}}");
     c = world_until_condition(w, claim(), "c", "Finished", "True PodSucceeded");
@@ -396,24 +351,49 @@ static void claim_ttl_after_finished(void **state)
     assert_true(suite_has_condition(c, "Finished", "True PodSucceeded"));
 }
 
+/* TestSandboxClaimTTLDeleteForegroundAfterFinished, TestSandboxClaimDeleteForeground: the claim stays until its Pod is gone. */
+static void claim_ttl_foreground(void **state)
+{
+    struct world *w = *state;
+    struct object *s, *c;
+
+    suite_open_pool(w, 1, "");
+    suite_make_claim(
+        w, "c", ",'lifecycle':{'shutdownPolicy':'DeleteForeground','ttlSecondsAfterFinished':0}");
+    s = suite_sandbox_of(w, until(w, "c", SUITE_READY));
+    (void)world_patch(w, known_kinds()->pod, object_name(s), NULL,
+                      "{'metadata':{'finalizers':['test/hold']}}");
+    (void)world_patch(w, known_kinds()->pod, object_name(s), "status",
+                      "{'status':{'phase':'Failed'}}");
+    c = world_until(w, claim(), "c", "going", is_going, NULL);
+    assert_true(suite_has_condition(c, "Ready", "False ClaimExpired"));
+    assert_true(suite_has_condition(c, "Finished", "True PodFailed"));
+    (void)world_until(w, known_kinds()->pod, object_name(s), "going", is_going, NULL);
+    assert_non_null(world_get(w, claim(), "c"));
+    (void)world_patch(w, known_kinds()->pod, object_name(s), NULL,
+                      "{'metadata':{'finalizers':null}}");
+    world_until_gone(w, claim(), "c");
+    assert_null(world_get(w, known_kinds()->sandbox, object_name(s)));
+}
+
 /* A sandbox that is lost is replaced by another. */
 static void claim_outlives_its_sandbox(void **state)
 {
     struct world *w = *state;
     struct object *first, *c;
 
-    open_pool(w, 2, "");
-    make_claim(w, "c", "");
-    first = sandbox_of(w, until(w, "c", READY));
+    suite_open_pool(w, 2, "");
+    suite_make_claim(w, "c", "");
+    first = suite_sandbox_of(w, until(w, "c", SUITE_READY));
     world_delete(w, known_kinds()->sandbox, object_name(first));
     world_until_gone(w, known_kinds()->sandbox, object_name(first));
     for (int i = 0; i < 2000; i++) {
-        c = until(w, "c", READY);
+        c = until(w, "c", SUITE_READY);
         if (strcmp(object_text(c, "status.sandbox.name"), object_name(first)) != 0)
             break;
         world_idle(w, 5);
     }
-    assert_true(strcmp(object_name(sandbox_of(w, c)), object_name(first)) != 0);
+    assert_true(strcmp(object_name(suite_sandbox_of(w, c)), object_name(first)) != 0);
 }
 
 /* TestSandboxClaimClearsAssignedSandboxOwnedByAnotherClaim: a lock that says what is not. */
@@ -422,14 +402,14 @@ static void claim_forgets_a_wrong_assignment(void **state)
     struct world *w = *state;
     struct object *s, *c;
 
-    open_pool(w, 1, "");
-    make_claim(w, "c0", "");
-    s = sandbox_of(w, until(w, "c0", READY));
+    suite_open_pool(w, 1, "");
+    suite_make_claim(w, "c0", "");
+    s = suite_sandbox_of(w, until(w, "c0", SUITE_READY));
     (void)world_create(w, claim(),
                        "{'metadata':{'name':'c1','annotations':{'" A "sandbox-name':'%s'}},'spec':"
                        "{'warmPoolRef':{'name':'p'}}}",
                        object_name(s));
-    c = until(w, "c1", READY);
+    c = until(w, "c1", SUITE_READY);
     assert_true(strcmp(object_text(c, "status.sandbox.name"), object_name(s)) != 0);
     assert_one_each(w, 2);
 }
@@ -439,13 +419,12 @@ static void claim_keeps_to_its_pool(void **state)
 {
     struct world *w = *state;
     struct object *other;
-    unsigned one = 1;
 
-    open_pool(w, 1, "");
+    suite_open_pool(w, 1, "");
     (void)world_create(
         w, known_kinds()->pool,
         "{'metadata':{'name':'q'},'spec':{'replicas':1,'sandboxTemplateRef':{'name':'t'}}}");
-    (void)world_until(w, known_kinds()->pool, "q", "full", is_full, &one);
+    suite_until_size(w, "q", 1);
     /* NameHash("q") */
     assert_int_equal(world_count(w, known_kinds()->sandbox, A "warm-pool-sandbox=f40c425c", &other),
                      1);
@@ -453,7 +432,8 @@ static void claim_keeps_to_its_pool(void **state)
                        "{'metadata':{'name':'c','annotations':{'" A "sandbox-name':'%s'}},'spec':{"
                        "'warmPoolRef':{'name':'p'}}}",
                        object_name(other));
-    assert_true(strcmp(object_name(sandbox_of(w, until(w, "c", READY))), object_name(other)) != 0);
+    assert_true(strcmp(object_name(suite_sandbox_of(w, until(w, "c", SUITE_READY))),
+                       object_name(other)) != 0);
     other = world_get(w, known_kinds()->sandbox, object_name(other));
     assert_non_null(object_label(other, A "warm-pool-sandbox"));
 }
@@ -464,18 +444,18 @@ static void claim_waits_for_a_member_without_address(void **state)
     struct world *w = *state;
     struct object *c;
 
-    make_template(w, "");
+    suite_make_template(w, "");
     world_hold_pods(w, true);
-    make_pool(w, 1);
+    suite_make_pool(w, 1);
     for (int i = 0; i < 2000 && world_count(w, known_kinds()->pod, NULL, NULL) < 1; i++)
         world_idle(w, 2);
-    make_claim(w, "c", "");
+    suite_make_claim(w, "c", "");
     world_idle(w, 20);
     c = world_get(w, claim(), "c");
     assert_null(object_member(c, "status"));
     world_hold_pods(w, false);
-    c = until(w, "c", READY);
-    assert_string_equal(object_label(sandbox_of(w, c), A "launch-type"), "warm");
+    c = until(w, "c", SUITE_READY);
+    assert_string_equal(object_label(suite_sandbox_of(w, c), A "launch-type"), "warm");
 }
 
 /* The same past its time: a new one. */
@@ -483,13 +463,14 @@ static void claim_does_not_wait_for_ever(void **state)
 {
     struct world *w = *state;
 
-    make_template(w, "");
+    suite_make_template(w, "");
     world_hold_pods(w, true);
-    make_pool(w, 1);
-    make_claim(w, "c", "");
+    suite_make_pool(w, 1);
+    suite_make_claim(w, "c", "");
     (void)world_until_there(w, known_kinds()->sandbox, "c");
     world_hold_pods(w, false);
-    assert_string_equal(object_label(sandbox_of(w, until(w, "c", READY)), A "launch-type"), "cold");
+    assert_string_equal(
+        object_label(suite_sandbox_of(w, until(w, "c", SUITE_READY)), A "launch-type"), "cold");
 }
 
 /* TestSandboxClaimReconcile: the policy an older controller made for a claim goes, a person's stays. */
@@ -498,14 +479,14 @@ static void claim_removes_its_old_policy(void **state)
     struct world *w = *state;
     struct object *c;
 
-    open_pool(w, 1, "");
+    suite_open_pool(w, 1, "");
     (void)world_create(w, known_kinds()->policy,
                        "{'metadata':{'name':'d-network-policy'},'spec':{'podSelector':{}}}");
-    make_claim(w, "d", "");
-    (void)until(w, "d", READY);
+    suite_make_claim(w, "d", "");
+    (void)until(w, "d", SUITE_READY);
     assert_non_null(world_get(w, known_kinds()->policy, "d-network-policy"));
     world_stop(w);
-    make_claim(w, "c", "");
+    suite_make_claim(w, "c", "");
     c = world_get(w, claim(), "c");
     (void)world_create(w, known_kinds()->policy,
                        "{'metadata':{'name':'c-network-policy','ownerReferences':[{'apiVersion':"
@@ -514,7 +495,7 @@ static void claim_removes_its_old_policy(void **state)
                        object_uid(c));
     world_start(w);
     world_until_gone(w, known_kinds()->policy, "c-network-policy");
-    (void)until(w, "c", READY);
+    (void)until(w, "c", SUITE_READY);
 }
 
 int suite_claim_run(void)
@@ -532,6 +513,7 @@ int suite_claim_run(void)
         SUITE_TEST(claims_survive_restarts),
         SUITE_TEST(claim_cleanup_policy),
         SUITE_TEST(claim_ttl_after_finished),
+        SUITE_TEST(claim_ttl_foreground),
         SUITE_TEST(claim_outlives_its_sandbox),
         SUITE_TEST(claim_forgets_a_wrong_assignment),
         SUITE_TEST(claim_keeps_to_its_pool),

@@ -1,5 +1,6 @@
 #include "controller/world.h"
 
+#include "base/str.h"
 #include "base/time.h"
 #include "controller/faults.h"
 #include "controller/suite_impl.h"
@@ -20,6 +21,8 @@ struct asked {
     struct world *w;
     struct object *object;
     struct object *first; /* of a list */
+    world_each_fn each;   /* the same; or NULL */
+    void *each_ctx;
     size_t count;
     int code; /* of a refusal */
     char message[512];
@@ -38,6 +41,8 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
     a->count = answer->item_count;
     if (answer->item_count)
         a->first = test_keep(object_ref(answer->items[0]));
+    for (size_t i = 0; a->each && i < answer->item_count; i++)
+        a->each(a->each_ctx, answer->items[i]);
     a->w->is_done = true;
     ev_loop_stop(a->w->suite->loop);
 }
@@ -51,7 +56,7 @@ static void run_until_done(struct world *w)
 
 static void ask(struct world *w, const struct kube_request *rq, struct asked *ret)
 {
-    *ret = (struct asked){ .w = w };
+    ret->w = w;
     w->is_done = false;
     (void)kube_call_start(w->client, rq, on_answer, ret);
     run_until_done(w);
@@ -59,7 +64,7 @@ static void ask(struct world *w, const struct kube_request *rq, struct asked *re
 
 struct object *world_call(struct world *w, const struct kube_request *rq, int *ret_code)
 {
-    struct asked a;
+    struct asked a = { 0 };
 
     ask(w, rq, &a);
     if (a.code && !ret_code)
@@ -136,13 +141,47 @@ size_t world_count(struct world *w, const struct kind *kind, const char *labels,
     struct kube_request rq = {
         .verb = KUBE_LIST, .kind = kind, .namespace = w->namespace, .labels = labels
     };
-    struct asked a;
+    struct asked a = { 0 };
 
     ask(w, &rq, &a);
     assert_int_equal(a.code, 0);
     if (ret_first)
         *ret_first = a.first;
     return a.count;
+}
+
+void world_each(struct world *w, const struct kind *kind, world_each_fn fn, void *ctx)
+{
+    struct kube_request rq = { .verb = KUBE_LIST, .kind = kind, .namespace = w->namespace };
+    struct asked a = { .each = fn, .each_ctx = ctx };
+
+    ask(w, &rq, &a);
+    assert_int_equal(a.code, 0);
+}
+
+uint64_t world_metric(struct world *w, const char *name)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(4u << 20);
+    struct span rest, line;
+    uint64_t sum = 0;
+    struct err e;
+
+    assert_int_equal(controller_metrics_write(w->controller, &text, &e), 0);
+    rest = buf_span(&text);
+    while (span_cut(&rest, '\n', &line)) {
+        struct span tail = span_skip(line, strlen(name));
+        uint64_t value;
+
+        if (!span_starts(line, name) || !tail.n ||
+            (tail.p[0] != '{' && tail.p[0] != ' ' && !strchr(name, '{')))
+            continue;
+        while (tail.n && memchr(tail.p, ' ', tail.n))
+            tail = span_skip(tail,
+                             (size_t)((const uint8_t *)memchr(tail.p, ' ', tail.n) - tail.p) + 1);
+        assert_true(str_u64(tail, UINT64_MAX, &value));
+        sum += value;
+    }
+    return sum;
 }
 
 /* ---- waiting ---- */
@@ -308,14 +347,13 @@ static void on_started(void *ctx)
 
 void world_start(struct world *w)
 {
-    struct controller_config config = CONTROLLER_CONFIG_INIT;
     struct err e;
 
-    config.is_remote = w->suite->is_remote;
-    config.started = on_started;
-    config.ctx = w;
+    w->config.is_remote = w->suite->is_remote;
+    w->config.started = on_started;
+    w->config.ctx = w;
     w->is_done = false;
-    if (controller_open(w->client, &config, &w->controller, &e) < 0)
+    if (controller_open(w->client, &w->config, &w->controller, &e) < 0)
         fail_msg("%s", e.msg);
     run_until_done(w);
 }
@@ -331,7 +369,7 @@ void world_open(struct world *w, const struct client_suite *suite)
 {
     static unsigned serial;
 
-    *w = (struct world){ .suite = suite };
+    *w = (struct world){ .suite = suite, .config = CONTROLLER_CONFIG_INIT };
     w->client = faults_new(suite->open(suite->ctx), &w->faults);
     (void)snprintf(w->namespace, sizeof w->namespace, "suite-ctrl-%u", ++serial);
     (void)world_create(w, kind_find("", "v1", "namespaces"), "{'metadata':{'name':'%s'}}",

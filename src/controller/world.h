@@ -22,6 +22,8 @@ struct world {
     struct faults *faults; /* what is to go wrong with its calls; nothing, unless a test says so */
     struct controller *controller;
     struct world_nodes *nodes;
+    struct controller_config
+        config; /* of the next world_start; changed by tests of what operators set */
     bool is_done;
     char namespace[64]; /* of this test, made for it */
 };
@@ -58,6 +60,11 @@ struct object *world_until_there(struct world *w, const struct kind *kind, const
 /* Objects of the namespace; the first of them in *ret_first when there is one. */
 size_t world_count(struct world *w, const struct kind *kind, const char *labels,
                    struct object **ret_first);
+typedef void (*world_each_fn)(void *ctx, const struct object *o);
+/* Each object of the namespace, borrowed for the call. */
+void world_each(struct world *w, const struct kind *kind, world_each_fn fn, void *ctx);
+/* The sum of a metric over all its labels, or of those that the name goes on with; 0: there is none. */
+uint64_t world_metric(struct world *w, const char *name);
 /* A little time passes: for what must not happen. */
 void world_idle(struct world *w, uint64_t ms);
 
