@@ -1,5 +1,5 @@
 # The door. Everything real is in meson.build, tests/ and tools/.
-.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-isolate cover lint bench peers man image install clean \
+.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-controllers soak-isolate cover lint bench peers man image install clean \
         setup-build setup-test setup-bench setup-lint
 .DELETE_ON_ERROR:
 
@@ -42,6 +42,9 @@ soak-apiserver: setup-test all build/debug/build.ninja  ## the API server's: fuz
 	ninja -C build/debug
 	$(MAKE) fuzz FUZZ_SECONDS=120 FUZZ_TARGETS="http_h2 http_spdy http_ws podstream_request kube_proto kube_patch kube_apply kube_select kube_yaml kube_yaml_write kube_table kube_validate apiserver_accept apiserver_pages apiserver_request apiserver_token kubeclient_kubeconfig kubeclient_cut apiserver_wal"
 	python3 tests/soak/apiserver.py
+
+soak-controllers: setup-test all                    ## the controllers': 5 minutes of kills under 200 claims, failovers
+	python3 tests/soak/controllers.py
 
 soak-isolate: setup-test all                        ## the isolation engine's: 200 kills anywhere
 	SILICA_KILLS=200 python3 tests/run.py --tier e2e -k test_killed_anywhere

@@ -1,8 +1,6 @@
 """`silica controller` as a process of its own: what it shows, who of two works, and how it ends."""
 
-import json
 import os
-import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -11,53 +9,12 @@ import pytest
 
 from harness.server import TREE, wait_until
 from lib import controlplane
+from lib.controllers import Controller, condition, ready_pods
 
 pytestmark = pytest.mark.ours
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/agent-sandbox-system/leases/a3317529.agent-sandbox.x-k8s.io"
 SANDBOX = {"apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox", "metadata": {"name": "demo"},
            "spec": {"service": True, "podTemplate": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}}
-
-
-class Controller:
-    def __init__(self, api, *options):
-        reader, writer = os.pipe()
-        program = os.environ.get("SILICA", str(TREE / "build" / "silica"))
-        self.log = api.directory / f"controller-{os.urandom(4).hex()}.log"
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [program, "controller", "--kubeconfig", api.kubeconfig, "--metrics-bind-address", "127.0.0.1:0",
-                 "--health-probe-bind-address", "127.0.0.1:0", "--ready-fd", str(writer), *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer])
-        os.close(writer)
-        with os.fdopen(reader) as ready:
-            line = ready.readline()
-        assert line, self.log.read_text()
-        self.ready = json.loads(line)
-
-    def lines(self):
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-    def said(self, msg):
-        return [line for line in self.lines() if line["msg"] == msg]
-
-    def wait_for(self, msg):
-        wait_until(lambda: self.said(msg), 30, f"{msg} in {self.log.read_text()}")
-
-    def metric(self, name):
-        with urllib.request.urlopen(f"http://{self.ready['metrics']}/metrics", timeout=10) as answer:
-            assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-            return re.findall(rf"^{re.escape(name)}(?:{{.*}})? (.*)$", answer.read().decode(), re.M)
-
-    def end(self):
-        self.process.terminate()
-        assert self.process.wait(30) == 0, self.log.read_text()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -103,23 +60,6 @@ def test_makes_what_a_sandbox_wants(api):
         pods = api.call("GET", "/api/v1/namespaces/default/pods")["items"]
         assert [(pod["metadata"]["name"], pod["metadata"]["ownerReferences"][0]["kind"]) for pod in pods] == [("demo", "Sandbox")]
         c.end()
-
-
-def ready_pods(api, namespace):
-    """The pod side: marks every Pod ready. How many it marked."""
-    marked = 0
-    for pod in api.call("GET", f"/api/v1/namespaces/{namespace}/pods")["items"]:
-        if pod["status"].get("phase") == "Running":
-            continue
-        pod["status"] = {"phase": "Running", "podIPs": [{"ip": "127.1.0.9"}], "podIP": "127.1.0.9",
-                         "conditions": [{"type": "Ready", "status": "True"}]}
-        api.call("PUT", f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/status", pod)
-        marked += 1
-    return marked
-
-
-def condition(thing, kind="Ready"):
-    return next((c["status"] for c in thing.get("status", {}).get("conditions", []) if c["type"] == kind), None)
 
 
 def test_a_claim_takes_a_warm_sandbox_and_the_pool_makes_another(api):

@@ -1,0 +1,245 @@
+"""Everything that happens to the objects of a namespace, as watches of the API tell it, in the order of its versions; and what
+must hold of that at every moment. Reads the API and nothing else.
+
+    with Journal(api, "chaos") as journal:
+        ...                       # kills, claims
+        journal.settle(version)   # it has heard of everything up to there
+        faults = list(judge(journal.events()))
+"""
+
+import http.client
+import json
+import threading
+import time
+
+from lib.controllers import condition, owner
+from lib.writers import Connection, Gone
+
+EXTENSIONS, AGENTS = "/apis/extensions.agents.x-k8s.io/v1beta1", "/apis/agents.x-k8s.io/v1beta1"
+GROUPS = {"sandboxclaims": EXTENSIONS, "sandboxwarmpools": EXTENSIONS, "sandboxes": AGENTS, "pods": "/api/v1", "services": "/api/v1",
+          "persistentvolumeclaims": "/api/v1"}
+POD_NAME = "agents.x-k8s.io/pod-name"
+
+
+def path_of(namespace, plural):
+    return f"{GROUPS[plural]}/namespaces/{namespace}/{plural}"
+
+
+class Event:
+    """One change, and what of it matters."""
+
+    __slots__ = ("version", "type", "plural", "name", "uid", "owner_kind", "owner_uid", "owner_count", "is_ready", "shown", "pod_name")
+
+    def __init__(self, kind, plural, thing):
+        meta, ref = thing["metadata"], owner(thing)
+        self.version, self.type, self.plural = int(meta["resourceVersion"]), kind, plural
+        self.name, self.uid = meta["name"], meta["uid"]
+        self.owner_kind, self.owner_uid = (ref["kind"], ref["uid"]) if ref else (None, None)
+        self.owner_count = len(meta.get("ownerReferences", []))
+        self.is_ready = condition(thing) == "True"
+        self.shown = thing.get("status", {}).get("sandbox", {}).get("name") if plural == "sandboxclaims" else None
+        self.pod_name = meta.get("annotations", {}).get(POD_NAME)
+
+    def __str__(self):
+        return f"{self.plural} {self.name} at version {self.version}"
+
+
+class Follower(threading.Thread):
+    """Watches one kind, and goes on from the last version it heard of."""
+
+    def __init__(self, journal, plural):
+        super().__init__(daemon=True)
+        self.journal, self.plural, self.events, self.now, self.fault = journal, plural, [], {}, None
+        self.path, self.connection, self.resumed = path_of(journal.namespace, plural), Connection(journal.api), 0
+        status, first = self.connection.call("GET", self.path)
+        assert status == 200, first
+        self.version = int(first["metadata"]["resourceVersion"])
+        for thing in first["items"]:
+            self.take("ADDED", thing)
+
+    def run(self):
+        while not self.journal.is_over:
+            try:
+                self.read(self.connection.send("GET", f"{self.path}?watch=1&allowWatchBookmarks=1&resourceVersion={self.version}&timeoutSeconds=600"))
+            except (Gone, OSError, http.client.HTTPException, ValueError):
+                self.connection.close()
+                time.sleep(0.02)
+            except Exception as e:
+                self.fault = f"follower of {self.plural}: {type(e).__name__} {e}"
+                return
+
+    def read(self, answer):
+        assert answer.status == 200, answer.read()
+        self.resumed += 1
+        for line in answer:
+            event = json.loads(line)  # half a line is no event
+            assert event["type"] != "ERROR", event
+            version = int(event["object"]["metadata"]["resourceVersion"])
+            if event["type"] != "BOOKMARK":
+                assert version > self.version, f"{event['object']['metadata']['name']} at {version} after {self.version}"
+                self.take(event["type"], event["object"])
+            self.version = max(version, self.version)
+        self.connection.close()
+
+    def take(self, kind, thing):
+        name = thing["metadata"]["name"]
+        self.events.append(Event(kind, self.plural, thing))
+        if kind == "DELETED":
+            self.now.pop(name, None)
+        else:
+            self.now[name] = thing
+        for listener in self.journal.listeners.get(self.plural, []):
+            listener(kind, thing)
+
+
+class Journal:
+    """listeners: plural -> functions of (type, object), called from the follower's thread."""
+
+    def __init__(self, api, namespace, listeners=None):
+        self.api, self.namespace, self.listeners, self.is_over = api, namespace, listeners or {}, False
+        self.followers = {plural: Follower(self, plural) for plural in GROUPS}
+
+    def now(self, plural):
+        """Name -> object, as far as it has heard."""
+        return dict(self.followers[plural].now)
+
+    def get(self, plural, name):
+        return self.followers[plural].now.get(name)
+
+    def faults(self):
+        return [f.fault for f in self.followers.values() if f.fault]
+
+    def events(self):
+        return sorted((e for f in self.followers.values() for e in f.events), key=lambda e: e.version)
+
+    def settle(self, timeout_s=60):
+        """Until what it heard of adds up to what the lists say."""
+        reader, end = Connection(self.api), time.monotonic() + timeout_s
+        for plural, follower in self.followers.items():
+            while True:
+                status, there = reader.call("GET", path_of(self.namespace, plural))
+                assert status == 200, there
+                wanted = {(o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for o in there["items"]}
+                if wanted == {(o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for o in dict(follower.now).values()}:
+                    break
+                assert not self.faults(), self.faults()
+                assert time.monotonic() < end, f"the watch of {plural} does not come to what the list says"
+                time.sleep(0.05)
+        reader.close()
+
+    def __enter__(self):
+        for f in self.followers.values():
+            f.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        for f in self.followers.values():
+            if f.connection.open is not None and f.connection.open.sock is not None:
+                f.connection.open.sock.close()
+
+
+class Replay:
+    """The state at each version, and what was wrong with it."""
+
+    def __init__(self):
+        self.boxes, self.claims_of, self.boxes_of, self.pods_of, self.shown = {}, {}, {}, {}, {}
+        self.members, self.most_members, self.faults = {}, {}, []
+
+    def wrong(self, text):
+        self.faults.append(text)
+
+    def see(self, e):
+        getattr(self, f"see_{e.plural}", lambda _: None)(e)
+
+    def see_sandboxes(self, e):
+        was = self.boxes.pop(e.name, None)
+        if was is not None and was.owner_uid in self.boxes_of:
+            self.boxes_of[was.owner_uid].discard(e.uid)
+        if was is not None and was.owner_kind == "SandboxWarmPool":
+            self.members[was.owner_uid].discard(e.uid)
+        if e.type == "DELETED":
+            return
+        self.boxes[e.name] = e
+        if e.owner_count > 1:
+            self.wrong(f"{e} has {e.owner_count} owners")
+        if e.owner_kind == "SandboxWarmPool":
+            members = self.members.setdefault(e.owner_uid, set())
+            members.add(e.uid)
+            self.most_members[e.owner_uid] = max(self.most_members.get(e.owner_uid, 0), len(members))
+        claims = self.claims_of.setdefault(e.uid, set())
+        if e.owner_kind != "SandboxClaim":
+            if claims:
+                self.wrong(f"{e} was a claim's and is one no more")
+            return
+        claims.add(e.owner_uid)
+        if len(claims) > 1:
+            self.wrong(f"{e} has served {len(claims)} claims")
+        own = self.boxes_of.setdefault(e.owner_uid, set())
+        own.add(e.uid)
+        if len(own) > 1:
+            self.wrong(f"{e} is one of {len(own)} sandboxes of one claim")
+        if e.is_ready and not e.pod_name:
+            self.wrong(f"{e} is ready and says no pod")
+
+    def see_sandboxclaims(self, e):
+        if e.type == "DELETED" or not e.shown:
+            return
+        names = self.shown.setdefault(e.uid, set())
+        names.add(e.shown)
+        if len(names) > 1:
+            self.wrong(f"{e} has shown {sorted(names)}")
+        box = self.boxes.get(e.shown)
+        if e.is_ready and (box is None or box.owner_uid != e.uid):
+            self.wrong(f"{e} is ready with {e.shown}, which is not its own")
+
+    def see_pods(self, e):
+        pods = self.pods_of.setdefault(e.owner_uid, set())
+        if e.type == "DELETED":
+            pods.discard(e.uid)
+            return
+        pods.add(e.uid)
+        if e.owner_uid and len(pods) > 1:
+            self.wrong(f"{e} is one of {len(pods)} pods of a sandbox")
+
+
+def replay(events):
+    """What happened, version by version; its .faults are the moments at which something was wrong."""
+    state = Replay()
+    for e in events:
+        state.see(e)
+    return state
+
+
+def judge_end(journal, pools):
+    """What is wrong with what there is now, a line each. pools: name -> size."""
+    things = {plural: journal.now(plural) for plural in GROUPS}
+    living = {o["metadata"]["uid"]: name for kind in things.values() for name, o in kind.items()}
+    owned = {}
+    for name, box in things["sandboxes"].items():
+        ref = owner(box)
+        owned.setdefault(ref["uid"] if ref else None, []).append(name)
+        if box["metadata"].get("annotations", {}).get(POD_NAME) != name:
+            yield f"sandbox {name} names another pod"
+    for name, claim in things["sandboxclaims"].items():
+        shown = claim.get("status", {}).get("sandbox", {}).get("name")
+        if owned.get(claim["metadata"]["uid"], []) != [shown]:
+            yield f"claim {name} owns {owned.get(claim['metadata']['uid'])} and shows {shown}"
+        if condition(claim) != "True":
+            yield f"claim {name} is not ready"
+    for name, size in pools.items():
+        pool = things["sandboxwarmpools"].get(name)
+        if pool is None:
+            yield f"pool {name} is gone"
+            continue
+        members, ready = len(owned.get(pool["metadata"]["uid"], [])), pool.get("status", {}).get("readyReplicas", 0)
+        if (members, ready) != (size, size):
+            yield f"pool {name} has {members} members and says {ready}, not {size}"
+    for plural in ("sandboxes", "pods", "services", "persistentvolumeclaims"):
+        for name, thing in things[plural].items():
+            ref = owner(thing)
+            if not ref or ref["uid"] not in living:
+                yield f"{plural} {name} belongs to nobody"
+    for plural in ("pods", "services", "persistentvolumeclaims"):
+        if len(things[plural]) != len(things["sandboxes"]):
+            yield f"{len(things[plural])} {plural} for {len(things['sandboxes'])} sandboxes"
