@@ -3,6 +3,7 @@
 #include "kube/time.h"
 #include "node/limits.h"
 #include "node/node_impl.h"
+#include "node/ports.h"
 
 #include <string.h>
 
@@ -106,6 +107,7 @@ void record_free(struct record *r)
 {
     struct node *n = r->node;
 
+    ports_close(r);
     keymap_remove(&n->by_name, &r->by_name);
     keymap_remove(&n->by_uid, &r->by_uid);
     addresses_give(&n->addresses, r->ip);

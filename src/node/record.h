@@ -18,6 +18,7 @@
 #include "node/run.h"
 
 struct node;
+struct ports;
 
 /* Beside life.v[i]. */
 struct record_part {
@@ -35,6 +36,7 @@ struct record {
     struct life_pod life;
     struct record_part *parts;
     char ip[ADDRESS_TEXT_BYTES]; /* "": none yet */
+    struct ports *ports;         /* that are served on it; NULL: none (ports.h) */
     char *fail_message;          /* with life.failed */
     struct needs needs;          /* as they were when a container was last started */
     bool is_failure_told;        /* an Event has told of life.failed */

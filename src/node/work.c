@@ -6,6 +6,7 @@
 #include "node/make.h"
 #include "node/node_impl.h"
 #include "node/pod_status.h"
+#include "node/ports.h"
 
 #include "base/log.h"
 #include "kube/backoff.h"
@@ -177,6 +178,8 @@ static void write_status(struct pass *p, uint64_t wait_ms)
     struct err e;
 
     p->wait_ms = wait_ms;
+    if (ports_sync(r, &e) < 0)
+        tell(p, SIZE_MAX, true, "PortTaken", e.msg);
     if (!r->pod || !make_patch(p, &body, &e)) {
         finish(p, wait_ms);
         return;

@@ -1,6 +1,7 @@
 """`silica node`: Pods of the API are sandboxes of this machine, judged by kubectl."""
 
 import os
+import socket
 import subprocess
 import urllib.request
 
@@ -159,6 +160,36 @@ def test_a_graceful_end_and_one_by_force(machine):
     machine.delete("slow")
     assert follow.communicate(timeout=60)[0] == "told\n"
     machine.delete("deaf")
+
+
+FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=20).status)"
+
+
+def test_ports_are_served_on_its_address(machine):
+    machine.apply(pod("web", image="registry.example/agent-sandbox/python-runtime-sandbox:v1", ports=[{"containerPort": 7001}]))
+    ip = machine.wait_ready("web")["status"]["podIP"]
+    code = "import http.server; http.server.HTTPServer(('127.0.0.1', 7001), http.server.SimpleHTTPRequestHandler).serve_forever()"
+    inside = subprocess.Popen([machine.kubectl_program, "--kubeconfig", str(machine.api.kubeconfig), "exec", "web", "--",
+                               "python3", "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for port in (8888, 8080):
+        with urllib.request.urlopen(f"http://{ip}:{port}/", timeout=30) as answer:
+            assert answer.status == 200
+
+    def serves():
+        try:
+            return urllib.request.urlopen(f"http://{ip}:7001/", timeout=30).status == 200
+        except OSError:
+            return False
+
+    machine.wait(serves, "a declared port")
+    if os.geteuid() == 0:  # another account of the machine reaches nothing
+        other = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", FETCH,
+                                f"http://{ip}:8888/"], capture_output=True, text=True, timeout=60)
+        assert other.returncode != 0 and "200" not in other.stdout
+    machine.delete("web")
+    inside.wait(60)
+    with pytest.raises(OSError):
+        socket.create_connection((ip, 8888), 5)
 
 
 def test_a_new_pod_of_the_same_name(machine):

@@ -1,5 +1,8 @@
 """Pools and claims end to end on one machine: API server, controllers, node."""
 
+import socket
+import urllib.request
+
 import pytest
 
 from lib.machine import Machine
@@ -25,11 +28,24 @@ def test_a_pool_fills_and_a_claim_gets_one_of_it():
         m.apply(TEMPLATE, POOL)
         m.wait(lambda: (m.get("pool", kind="sandboxwarmpools", group=EXTENSIONS) or {}).get("status", {}).get("readyReplicas") == 2,
                "a full pool")
-        warm = {p["metadata"]["name"] for p in m.api.call("GET", "/api/v1/namespaces/default/pods")["items"]}
+        pods = m.api.call("GET", "/api/v1/namespaces/default/pods")["items"]
+        warm = {p["metadata"]["name"] for p in pods}
+        for p in pods:  # nobody has business with them yet
+            with pytest.raises(OSError):
+                socket.create_connection((p["status"]["podIP"], 8888), 5)
         m.apply(CLAIM)
         claim = m.wait(lambda: (c := m.get("mine", kind="sandboxclaims", group=EXTENSIONS)) and ready(c) and c, "a claim")
         name = claim["status"]["sandbox"]["name"]
         assert name in warm and claim["status"]["sandbox"]["podIPs"][0].startswith("127.")
+        ip = claim["status"]["sandbox"]["podIPs"][0]
+
+        def answers():
+            try:
+                return urllib.request.urlopen(f"http://{ip}:8888/", timeout=30).status == 200
+            except OSError:
+                return False
+
+        m.wait(answers, "its port")
         assert m.kubectl("exec", name, "--", "python3", "-c", "print(6 * 7)") == "42\n"
         m.wait(lambda: m.get("pool", kind="sandboxwarmpools", group=EXTENSIONS)["status"].get("readyReplicas") == 2, "a refill")
         m.kubectl("delete", "sandboxclaim", "mine", "--wait=false")
