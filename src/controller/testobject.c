@@ -34,7 +34,7 @@ struct object *test_object(const struct kind *kind, const char *fmt, ...)
 {
     OWN(json_doc_done) struct json_doc *doc = NULL;
     OWN(buf_done) struct buf text = BUF_INIT(BODY_MAX_BYTES);
-    struct object *o;
+    struct object *o = NULL;
     struct err e;
     va_list ap;
 
