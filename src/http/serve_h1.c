@@ -313,6 +313,13 @@ static void resume(void *ctx)
     feed(hc, buf_span(&in));
 }
 
+/* The last piece of a body was taken, and its taker paused: no byte more will come that brings its end. */
+static bool is_end_due(const struct http_conn *hc)
+{
+    return hc->one && hc->one->body == HTTP_BODY_COMING && hc->h1.state == HTTP1_AT_LENGTH &&
+           hc->h1.left == 0;
+}
+
 /* Something changed: the answer was ended, the body has a reader, the peer took its answers. */
 static void advance(struct http_conn *hc)
 {
@@ -322,7 +329,7 @@ static void advance(struct http_conn *hc)
         next_request(hc);
     if (hc->is_finished || !can_take(hc))
         return;
-    if (hc->pending.n == 0 && !hc->has_peer_eof)
+    if (hc->pending.n == 0 && !hc->has_peer_eof && !is_end_due(hc))
         conn_want_read(hc->conn, true);
     else if (!hc->resume.is_queued)
         ev_post(http_server_loop(hc->server), &hc->resume, resume, hc);

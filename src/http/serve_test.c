@@ -426,6 +426,38 @@ static void test_a_paused_body_holds_the_peer_up(void **state)
     desk_close(&d);
 }
 
+/* The taker of the last piece pauses: what is left to tell is only that this was all. */
+static void test_a_pause_at_the_last_piece(void **state)
+{
+    static const char *const bodies[] = {
+        "content-length: 4\r\n\r\n1234", "transfer-encoding: chunked\r\n\r\n4\r\n1234\r\n0\r\n\r\n"
+    };
+
+    (void)state;
+    EACH(body, bodies) {
+        struct side client;
+        struct desk d;
+        struct desk_call *c;
+
+        desk_open(&d, NULL);
+        d.pauses = true;
+        desk_connect(&d, &client);
+        desk_say(&client, "POST /read HTTP/1.1\r\nhost: x\r\n");
+        desk_say(&client, *body);
+        c = desk_wait_call(&d, 0);
+        assert_true(desk_wait(&d, has_data, c));
+        side_idle(d.loop, 5);
+        assert_int_equal(c->ends, 0);
+        VERB(&d, http_body_pause(c->x, false));
+        assert_true(desk_wait(&d, has_end, c));
+        assert_int_equal(c->body.n, 4);
+        desk_answer(c, 200, "all");
+        desk_expect_part(&client, "all");
+        side_done(&client);
+        desk_close(&d);
+    }
+}
+
 static void test_an_answer_ends_a_pause(void **state)
 {
     struct side client;
@@ -570,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_a_broken_body_is_told_once),
         cmocka_unit_test(test_a_client_that_goes_is_told_once),
         cmocka_unit_test(test_a_paused_body_holds_the_peer_up),
+        cmocka_unit_test(test_a_pause_at_the_last_piece),
         cmocka_unit_test(test_an_answer_ends_a_pause),
         cmocka_unit_test(test_an_early_answer_reaches_a_client_that_uploads),
         cmocka_unit_test(test_chunks_behind_an_answer_are_read_over_for_a_while_only),
