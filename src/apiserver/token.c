@@ -11,40 +11,6 @@
 #define HALF_BYTES 32 /* of a P-256 signature: r and s */
 #define SKEW_S     30
 
-/* ---- base64url without padding (RFC 7515) ---- */
-
-static int encode(struct span s, struct buf *out, struct err *e)
-{
-    size_t from = out->n;
-
-    if (str_base64_encode(s, out, e) < 0)
-        return -1;
-    while (out->n > from && out->p[out->n - 1] == '=')
-        buf_truncate(out, out->n - 1);
-    for (size_t i = from; i < out->n; i++)
-        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
-    return 0;
-}
-
-static bool decode(struct span s, struct buf *out)
-{
-    OWN(buf_done) struct buf plain = BUF_INIT(TOKEN_MAX_BYTES + 4);
-    struct err e;
-
-    for (size_t i = 0; i < s.n; i++) {
-        uint8_t c = s.p[i];
-
-        if (c == '+' || c == '/' || c == '=')
-            return false;
-        if (buf_addc(&plain, c == '-' ? '+' : c == '_' ? '/' : c, &e) < 0)
-            return false;
-    }
-    while (plain.n % 4)
-        if (buf_addc(&plain, '=', &e) < 0)
-            return false;
-    return str_base64_decode(buf_span(&plain), out, &e) == 0;
-}
-
 /* ---- signatures: OpenSSL writes DER, JWS wants the two halves ---- */
 
 static int to_halves(struct span der, uint8_t out[2 * HALF_BYTES])
@@ -149,12 +115,13 @@ int token_sign(EVP_PKEY *key, const struct token_claims *claims, struct buf *out
     OWN(buf_done) struct buf body = BUF_INIT(TOKEN_MAX_BYTES), text = BUF_INIT(TOKEN_MAX_BYTES);
     uint8_t signature[2 * HALF_BYTES];
 
-    if (write_claims(claims, &body, e) < 0 || encode(SPAN(HEAD), &text, e) < 0 ||
-        buf_addc(&text, '.', e) < 0 || encode(buf_span(&body), &text, e) < 0)
+    if (write_claims(claims, &body, e) < 0 || str_base64url_encode(SPAN(HEAD), &text, e) < 0 ||
+        buf_addc(&text, '.', e) < 0 || str_base64url_encode(buf_span(&body), &text, e) < 0)
         return -1;
     if (!sign(key, buf_span(&text), signature))
         return err_set(e, ERR_INTERNAL, "cannot sign a token");
-    if (buf_addc(&text, '.', e) < 0 || encode(span_of(signature, sizeof signature), &text, e) < 0)
+    if (buf_addc(&text, '.', e) < 0 ||
+        str_base64url_encode(span_of(signature, sizeof signature), &text, e) < 0)
         return -1;
     return buf_add(out, buf_span(&text), e);
 }
@@ -205,7 +172,8 @@ static bool is_our_head(struct span part)
     OWN(json_doc_done) struct json_doc *doc = NULL;
     struct err e;
 
-    return decode(part, &text) && json_parse(buf_span(&text), NULL, &doc, &e) == 0 &&
+    return str_base64url_decode(part, &text, &e) == 0 &&
+           json_parse(buf_span(&text), NULL, &doc, &e) == 0 &&
            span_is(json_str(json_get(json_doc_root(doc), "alg")), "ES256");
 }
 
@@ -223,10 +191,10 @@ bool token_verify(EVP_PKEY *key, struct span token, int64_t now_s, struct token_
     rest = span_find(span_skip(token, head + 1), '.');
     if (rest == SIZE_MAX || !is_our_head(span_slice(token, 0, head)))
         return false;
-    if (!decode(span_skip(token, head + 1 + rest + 1), &signature) ||
+    if (str_base64url_decode(span_skip(token, head + 1 + rest + 1), &signature, &e) < 0 ||
         !is_signed(key, span_slice(token, 0, head + 1 + rest), buf_span(&signature)))
         return false;
-    if (!decode(span_slice(token, head + 1, head + 1 + rest), &body) ||
+    if (str_base64url_decode(span_slice(token, head + 1, head + 1 + rest), &body, &e) < 0 ||
         json_parse(buf_span(&body), NULL, &doc, &e) < 0 || !read_claims(json_doc_root(doc), ret))
         return false;
     *why = "expired";

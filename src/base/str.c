@@ -273,6 +273,37 @@ int str_base64_encode(struct span s, struct buf *out, struct err *e)
     return 0;
 }
 
+int str_base64url_encode(struct span s, struct buf *out, struct err *e)
+{
+    size_t from = out->n;
+
+    if (str_base64_encode(s, out, e) < 0)
+        return -1;
+    while (out->n > from && out->p[out->n - 1] == '=')
+        buf_truncate(out, out->n - 1);
+    for (size_t i = from; i < out->n; i++)
+        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
+    return 0;
+}
+
+int str_base64url_decode(struct span s, struct buf *out, struct err *e)
+{
+    OWN(buf_done) struct buf plain = BUF_INIT(s.n + 4);
+
+    for (size_t i = 0; i < s.n; i++) {
+        uint8_t c = s.p[i];
+
+        if (c == '+' || c == '/' || c == '=')
+            return err_set(e, ERR_INVALID, "not base64url: byte %zu", i);
+        if (buf_addc(&plain, c == '-' ? '+' : c == '_' ? '/' : c, e) < 0)
+            return -1;
+    }
+    while (plain.n % 4)
+        if (buf_addc(&plain, '=', e) < 0)
+            return -1;
+    return str_base64_decode(buf_span(&plain), out, e);
+}
+
 /* The rows of Unicode's table of well-formed sequences: first byte range, and the range of the second. */
 size_t str_utf8_len(struct span s, size_t *ret_need)
 {

@@ -29,6 +29,10 @@ int str_percent_encode(struct span s, const char *safe, struct buf *out, struct 
 int str_base64_decode(struct span s, struct buf *out, struct err *e);
 int str_base64_encode(struct span s, struct buf *out, struct err *e);
 
+/* The same with '-' and '_', without padding, as tokens have it (RFC 7515). */
+int str_base64url_decode(struct span s, struct buf *out, struct err *e);
+int str_base64url_encode(struct span s, struct buf *out, struct err *e);
+
 /* Length of the valid UTF-8 sequence at s.p (1-4), or 0 when the bytes there are not one; *ret_need is
  * then the number of bytes of the ill-formed run to replace by one U+FFFD (at least 1). A sequence cut by
  * the end of s counts as ill-formed. */

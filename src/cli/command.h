@@ -66,6 +66,8 @@ extern const struct opt_program token_program;
 int token_command(int argc, char **argv);
 extern const struct opt_program node_program;
 int node_command(int argc, char **argv);
+extern const struct opt_program router_program;
+int router_command(int argc, char **argv);
 extern const struct opt_program doctor_program;
 int doctor_command(int argc, char **argv);
 

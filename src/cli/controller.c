@@ -8,8 +8,8 @@
 #include "cli/controller_options.h"
 #include "controller/controller.h"
 #include "controller/domains.h"
-#include "controller/serve.h"
 #include "ev/child.h"
+#include "http/show.h"
 #include "kube/fence.h"
 #include "kubeclient/kubeclient.h"
 #include "net/resolve.h"
@@ -33,7 +33,7 @@ struct role {
     struct kube_client *client;
     struct kube_client
         *fenced; /* the same for who leads, or NULL: it writes only while the Lease is held */
-    struct serve *serve;
+    struct show *show;
     struct lease *lease;
     struct controller *controller;
     struct domains domains; /* of the operator's file; empty: the default */
@@ -181,14 +181,14 @@ static int tell_ready(const struct role *r, struct err *e)
 
     json_out_init(&out, &line, 0);
     json_out_object_begin(&out);
-    json_out_key(&out, "metrics"), json_out_cstr(&out, serve_metrics_address(r->serve));
-    json_out_key(&out, "health"), json_out_cstr(&out, serve_health_address(r->serve));
+    json_out_key(&out, "metrics"), json_out_cstr(&out, show_metrics_address(r->show));
+    json_out_key(&out, "health"), json_out_cstr(&out, show_health_address(r->show));
     json_out_key(&out, "webhook"), json_out_null(&out);
     json_out_object_end(&out);
     if (json_out_end(&out, e) < 0 || buf_addc(&line, '\n', e) < 0)
         return -1;
-    log_info("controller.serve", KV("metrics", serve_metrics_address(r->serve)),
-             KV("health", serve_health_address(r->serve)));
+    log_info("controller.show", KV("metrics", show_metrics_address(r->show)),
+             KV("health", show_health_address(r->show)));
     if (fd == UINT64_MAX)
         return 0;
     if (fd_write_all((int)fd, buf_span(&line), e) < 0)
@@ -261,7 +261,9 @@ static void begin(struct role *r)
 static int run(struct role *r, struct err *e)
 {
     static const int signals[] = { SIGTERM, SIGINT, 0 };
-    const struct serve_config serve = { r->o->metrics, r->o->health, write_metrics, r };
+    const struct show_config show = {
+        .metrics = r->o->metrics, .health = r->o->health, .write = write_metrics, .ctx = r
+    };
 
     (void)signal(SIGPIPE, SIG_IGN);
     if (r->o->ready_fd != UINT64_MAX)
@@ -272,7 +274,7 @@ static int run(struct role *r, struct err *e)
         ev_loop_new(&r->loop, e) < 0 ||
         ev_children_open(r->loop, signals, on_signal, r, &r->children, e) < 0 ||
         resolver_new(r->loop, &(struct resolver_config){ 0 }, &r->resolver, e) < 0 ||
-        connect_client(r, e) < 0 || serve_open(r->loop, &serve, &r->serve, e) < 0 ||
+        connect_client(r, e) < 0 || show_open(r->loop, &show, &r->show, e) < 0 ||
         tell_ready(r, e) < 0)
         return -1;
     begin(r);
@@ -302,6 +304,6 @@ int controller_command(int argc, char **argv)
         return command_fail(&e, 1);
     /* The process ends here: a second signal may have left work under way, which nobody waits for. */
     log_info("controller.end", KV("code", r.exit_code));
-    serve_close(r.serve);
+    show_close(r.show);
     return r.exit_code;
 }

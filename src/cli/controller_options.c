@@ -35,9 +35,9 @@ static const struct opt opts[] = {
     { "--kube-api-burst", NULL, OPT_U64, AT_FIELD(burst), "10", 1, 1000000, "N", "of them at once" },
     { "--api-connections", NULL, OPT_U64, AT_FIELD(connections), "1", 1, 1000, "N", "connections for requests" },
     { "--separate-watch-connection", NULL, OPT_BOOL, AT_FIELD(has_watch_connection), NULL, 0, 0, NULL, "watches have a connection of their own" },
-    { "--zap-log-level", NULL, OPT_STR, AT_FIELD(level), "info", 0, 0, "LEVEL", "debug, info, error, or a number above 0 for debug", "Logs" },
-    { "--zap-encoder", NULL, OPT_STR, AT_FIELD(encoder), NULL, 0, 0, "FORMAT", "json, or console for our own format; default: json" },
-    { "--zap-devel", NULL, OPT_BOOL, AT_FIELD(is_devel), NULL, 0, 0, NULL, "console and debug" },
+    { "--zap-log-level", NULL, OPT_STR, AT_FIELD(zap.level), "info", 0, 0, "LEVEL", "debug, info, error, or a number above 0 for debug", "Logs" },
+    { "--zap-encoder", NULL, OPT_STR, AT_FIELD(zap.encoder), NULL, 0, 0, "FORMAT", "json, or console for our own format; default: json" },
+    { "--zap-devel", NULL, OPT_BOOL, AT_FIELD(zap.is_devel), NULL, 0, 0, NULL, "console and debug" },
     { "--zap-stacktrace-level", NULL, OPT_STR, AT_FIELD(stack_level), "error", 0, 0, "LEVEL", "taken; there are no stack traces" },
     { "--zap-time-encoding", NULL, OPT_STR, AT_FIELD(time_encoding), "epoch", 0, 0, "FORMAT", "taken; times are epoch in json and RFC 3339 in console" },
     { "--enable-webhook", NULL, OPT_BOOL, AT_FIELD(is_webhook), "true", 0, 0, NULL, "taken; conversion is not served yet", "Not served yet" },
@@ -90,24 +90,6 @@ static int read_number(const char *flag, const char *text, double least, double 
     return 0;
 }
 
-static int set_up_log(const struct controller_options *o, struct err *e)
-{
-    const char *encoder = o->encoder ? o->encoder : o->is_devel ? "console" : "json";
-    enum log_level level = LOG_INFO;
-    uint64_t verbosity;
-
-    if (strcmp(encoder, "json") != 0 && strcmp(encoder, "console") != 0)
-        return err_set(e, ERR_INVALID, "--zap-encoder: '%s' is neither json nor console", encoder);
-    if (str_u64(span_cstr(o->level), INT32_MAX, &verbosity) && verbosity > 0)
-        level = LOG_DEBUG;
-    else if (!log_level_parse(o->level, &level) || level == LOG_OFF)
-        return err_set(e, ERR_INVALID,
-                       "--zap-log-level: '%s' is not debug, info, error or a number above 0",
-                       o->level);
-    log_open(2, o->is_devel ? LOG_DEBUG : level, strcmp(encoder, "json") == 0 ? LOG_ZAP : LOG_TEXT);
-    return 0;
-}
-
 int controller_options_check(struct controller_options *o, struct err *e)
 {
     if (!*o->cert_name || !*o->key_name)
@@ -115,7 +97,7 @@ int controller_options_check(struct controller_options *o, struct err *e)
     return read_number("--kube-api-qps", o->qps, -1e9, &o->qps_number, e) < 0 ||
                    read_number("--sandbox-warm-pool-max-refill-rate", o->pool_rate, 0,
                                &o->pool_rate_number, e) < 0 ||
-                   set_up_log(o, e) < 0
+                   zap_open(&o->zap, e) < 0
                ? -1
                : 0;
 }

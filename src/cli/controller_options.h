@@ -3,6 +3,7 @@
 #define SILICA_CLI_CONTROLLER_OPTIONS_H
 
 #include "base/opt.h"
+#include "cli/zap.h"
 
 struct controller_options {
     const char *kubeconfig, *cluster_domain, *metrics, *health, *lease_namespace;
@@ -19,8 +20,8 @@ struct controller_options {
     bool has_watch_connection;
     double qps_number, pool_rate_number; /* of the texts above, by controller_options_check */
     /* logs */
-    const char *encoder, *level, *stack_level, *time_encoding;
-    bool is_devel;
+    struct zap_options zap;
+    const char *stack_level, *time_encoding;
     /* taken and not served yet */
     bool is_webhook, manages_certs, is_tracing, is_pprof, is_pprof_debug;
     const char *cert_dir, *cert_name, *key_name, *webhook_service, *webhook_namespace;

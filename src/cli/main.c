@@ -30,6 +30,7 @@ static const struct command commands[] = {
       apiserver_command },
     { "controller", "keep Sandboxes, claims and pools as they are wished, on any API server",
       &controller_program, controller_command },
+    { "router", "pass requests on to the sandboxes they name", &router_program, router_command },
     { "control", NULL, &control_program, control_command },
     { "parts", NULL, &parts_program, parts_command },
     { "node", "make the Pods of an API server real, as sandboxes of this machine", &node_program,

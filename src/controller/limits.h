@@ -8,10 +8,6 @@
 /* Sets of labels over all metrics; a histogram of each is some 20 lines. Labels of one are names of 253 bytes at most. */
 #define FIGURES_SERIES_MAX       1000
 #define FIGURES_LABELS_MAX_BYTES 2048
-/* What /metrics answers with; beyond it 500. Its labels have few values. */
-#define SERVE_METRICS_MAX_BYTES (4u * 1024 * 1024)
-/* Scrapers and probes; beyond it new connections are closed. */
-#define SERVE_CONNECTIONS_MAX 256
 
 /* Memory of one pass: the largest object the API takes, a few times over. */
 #define PASS_MAX_BYTES (32u * 1024 * 1024)

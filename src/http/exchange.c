@@ -1,11 +1,14 @@
 #include "http/serve_conn.h"
 
+#include "base/json.h"
 #include "base/log.h"
+#include "http/limits.h"
 
 #include <stdarg.h>
 
-#define ANSWER_MAX_BYTES  (64 * 1024) /* the head of an answer: ours, so more is a bug */
-#define ANSWER_MAX_FIELDS 64
+/* The head of an answer: ours, or one that is passed on with what we add. More is a bug. */
+#define ANSWER_MAX_BYTES  (HTTP_HEAD_MAX_BYTES + 4096)
+#define ANSWER_MAX_FIELDS (HTTP_HEAD_MAX_FIELDS + 16)
 
 static uint64_t last_id;
 
@@ -302,7 +305,7 @@ void http_exchange_gone(struct http_exchange *x)
         x->on_gone(x->gone_ctx);
 }
 
-void http_answer_field(struct http_exchange *x, const char *name, struct span value)
+void http_answer_pass(struct http_exchange *x, struct span name, struct span value)
 {
     struct err e;
 
@@ -310,8 +313,13 @@ void http_answer_field(struct http_exchange *x, const char *name, struct span va
         log_warn("http.field", KV("name", name), KV("value", value));
         return;
     }
-    if (http_head_add(&x->answer, span_cstr(name), value, &e) < 0)
+    if (http_head_add(&x->answer, name, value, &e) < 0)
         log_error("http.field", KV("name", name), KV("err", &e));
+}
+
+void http_answer_field(struct http_exchange *x, const char *name, struct span value)
+{
+    http_answer_pass(x, span_cstr(name), value);
 }
 
 void http_answer_fieldf(struct http_exchange *x, const char *name, const char *fmt, ...)
@@ -372,6 +380,27 @@ void http_answer(struct http_exchange *x, int status, const char *content_type, 
     begin(x, status, body.n);
     over(x);
     x->ops->whole(x, x->left ? body : SPAN_NONE);
+}
+
+void http_write_detail(struct buf *body, const char *text)
+{
+    struct json_out o;
+    struct err e;
+
+    json_out_init(&o, body, 0);
+    json_out_object_begin(&o);
+    json_out_key(&o, "detail");
+    json_out_cstr(&o, text); /* which may quote the peer */
+    json_out_object_end(&o);
+    (void)json_out_end(&o, &e);
+}
+
+void http_answer_detail(struct http_exchange *x, int status, const char *text)
+{
+    OWN(buf_done) struct buf body = BUF_INIT(8 * 1024);
+
+    http_write_detail(&body, text);
+    http_answer(x, status, "application/json", buf_span(&body));
 }
 
 void http_answer_head(struct http_exchange *x, int status)

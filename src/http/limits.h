@@ -19,6 +19,10 @@
 /* One part's head, then 400: a file name of PATH_MAX, percent-encoded, and a few more fields. */
 #define HTTP_PART_HEAD_MAX_BYTES  (16 * 1024)
 #define HTTP_PART_HEAD_MAX_FIELDS 16
+/* What /metrics answers with; beyond it 500. A row of a histogram has 2 KB, and rows have ceilings. */
+#define SHOW_METRICS_MAX_BYTES (32u * 1024 * 1024)
+/* Scrapers and probes; beyond it new connections are closed. */
+#define SHOW_CONNECTIONS_MAX 256
 /* RFC 2046 says 70; some clients make longer ones. */
 #define HTTP_BOUNDARY_MAX_BYTES 250
 

@@ -1,8 +1,7 @@
 #include "http/relay.h"
 
-#include "base/log.h"
+#include "http/join.h"
 #include "http/limits.h"
-#include "net/relay.h"
 
 #define BODY_MAX_BYTES (64 * 1024) /* of a refusal; more is cut off */
 
@@ -11,17 +10,13 @@ struct http_relay {
     struct ev_loop *loop;
     struct http_exchange *x; /* NULL once answered or gone */
     struct http_call *call;  /* NULL once over */
-    struct conn *back;       /* switched, while the front has not yet */
-    struct relay *relay;     /* both have */
+    struct http_join *join;  /* it switched protocols */
     struct buf body;
     int status;
     char type[128];
-    bool is_switching;
     bool is_flowing; /* its answer has begun, and comes in pieces */
     struct ev_task over;
 };
-
-static const struct conn_events back_events;
 
 /* ---- the end ---- */
 
@@ -56,12 +51,10 @@ void http_relay_close(struct http_relay *r)
 {
     if (r->call)
         http_call_cancel(r->call);
-    if (r->x && !r->call && !r->is_switching)
+    if (r->x && !r->call)
         http_answer_abort(take_ptr(&r->x));
-    if (r->back)
-        conn_close(r->back);
-    if (r->relay)
-        relay_close(r->relay);
+    if (r->join)
+        http_join_close(r->join);
 }
 
 /* The client left before it was answered. */
@@ -141,108 +134,38 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
     over_soon(r);
 }
 
-static void relayed(void *ctx)
+static void joined(void *ctx)
 {
     struct http_relay *r = ctx;
 
-    r->relay = NULL;
+    r->join = NULL;
     over_soon(r);
-}
-
-/* Now the client's side has switched too. */
-static void switched(void *ctx, struct conn *conn, struct span rest)
-{
-    struct http_relay *r = ctx;
-
-    r->is_switching = false;
-    if (conn && r->back) {
-        r->relay = relay_start(conn, rest, take_ptr(&r->back), buf_span(&r->body), relayed, r);
-        return;
-    }
-    if (conn) {
-        conn_finish(conn); /* the other side went meanwhile */
-        over_soon(r);
-    } else if (r->back) {
-        conn_close(r->back); /* on_back_close follows */
-    } else {
-        over_soon(r);
-    }
-}
-
-/* Hop fields are the server's own business. */
-static bool is_answer_passed(struct span name)
-{
-    return !span_is(name, "connection") && !span_is(name, "upgrade") && !span_is(name, "date") &&
-           !span_is(name, "server") && !span_is(name, "content-length") &&
-           !span_is(name, "transfer-encoding");
 }
 
 static void on_upgrade(void *ctx, const struct http_head *head, struct conn *conn, struct span rest)
 {
     struct http_relay *r = ctx;
-    struct span protocol = http_head_get(head, "upgrade");
-    char upgrade[64] = "";
     struct err e;
 
     r->call = NULL;
     r->status = 101;
     tell_answered(r);
-    r->back = conn;
-    conn_set_events(conn, &back_events, r);
-    conn_want_read(conn, false); /* until there is somebody to give it to */
-    if (!r->x || protocol.n == 0 || protocol.n >= sizeof upgrade ||
-        buf_add(&r->body, rest, &e) < 0) {
-        struct http_exchange *x = take_ptr(&r->x);
-
-        (void)err_set(&e, ERR_PROTOCOL, "the other server switched to no protocol");
-        r->status = 0;
-        if (x)
-            r->spec.on_failed(r->spec.ctx, x, &e);
-        conn_close(conn);
+    if (r->x)
+        r->join = http_join_start(r->x, head, conn, rest, joined, r, &e);
+    if (r->join) {
+        r->x = NULL;
         return;
     }
-    (void)snprintf(upgrade, sizeof upgrade, "%.*s", SPAN_ARG(protocol));
-    for (size_t i = 0; i < http_head_count(head); i++) {
-        OWN_MEM char *field = NULL;
-        struct span name, value;
-
-        http_head_field(head, i, &name, &value);
-        field = span_dup(name);
-        if (is_answer_passed(name))
-            http_answer_field(r->x, field, value);
-    }
-    r->is_switching = true;
-    http_answer_switch(take_ptr(&r->x), upgrade, switched, r);
+    conn_close(conn);
+    r->status = 0;
+    if (r->x)
+        r->spec.on_failed(r->spec.ctx, take_ptr(&r->x), &e);
+    over_soon(r);
 }
 
 static const struct http_call_events call_events = {
     .on_head = on_head, .on_data = on_data, .on_done = on_done, .on_upgrade = on_upgrade
 };
-
-/* ---- events of the other connection, while the client's is on its way ---- */
-
-static void on_back_read(void *ctx, struct span in)
-{
-    (void)ctx, (void)in; /* reading is off */
-}
-
-static void on_back_eof(void *ctx)
-{
-    (void)ctx;
-}
-
-static void on_back_close(void *ctx, const struct err *e)
-{
-    struct http_relay *r = ctx;
-
-    if (e)
-        log_debug("relay.lost", KV("err", e));
-    r->back = NULL;
-    if (!r->is_switching)
-        over_soon(r);
-}
-
-static const struct conn_events back_events = { on_back_read, on_back_eof, NULL, on_back_close };
 
 /* ---- the request ---- */
 

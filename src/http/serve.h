@@ -116,10 +116,14 @@ void http_on_drain(struct http_exchange *x, ev_fn fn, void *ctx);
 /* Adds a field to the answer, before it begins. A value that may not stand on the wire is dropped and logged. Date and
  * Server come by themselves where the handler gives none; Content-Length always does. */
 void http_answer_field(struct http_exchange *x, const char *name, struct span value);
+/* The same for a name that somebody else's head has. */
+void http_answer_pass(struct http_exchange *x, struct span name, struct span value);
 void http_answer_fieldf(struct http_exchange *x, const char *name, const char *fmt, ...)
     PRINTF(3, 4);
 /* A whole answer. content_type NULL adds none. */
 void http_answer(struct http_exchange *x, int status, const char *content_type, struct span body);
+/* A whole answer, JSON: {"detail":"..."}; what servers of ours say that have no error format of their own. */
+void http_answer_detail(struct http_exchange *x, int status, const char *text);
 /* A whole answer that is nothing but its head, which then ends an HTTP/2 stream without naming a length: gRPC's
  * trailers-only. */
 void http_answer_head(struct http_exchange *x, int status);

@@ -128,6 +128,9 @@ void http_exchange_free(void *x);
 typedef int (*http_stamp_fn)(void *ctx, struct span name, struct span value, struct err *e);
 int http_exchange_stamp(struct http_exchange *x, http_stamp_fn add, void *ctx, struct err *e);
 
+/* {"detail":"..."} */
+void http_write_detail(struct buf *body, const char *text);
+
 /* serve_h1.c */
 void http_h1_open(struct http_conn *hc);
 void http_h1_read(struct http_conn *hc, struct span in);

@@ -6,7 +6,6 @@
  */
 #include "http/serve_conn.h"
 
-#include "base/json.h"
 #include "base/log.h"
 
 #define DISCARD_MAX_BYTES (64 * 1024) /* of a body nobody reads; more is not worth the connection */
@@ -99,19 +98,6 @@ static void watch_for_stalls(struct http_conn *hc)
 
 /* ---- what no handler sees ---- */
 
-static void detail(struct buf *body, const char *message)
-{
-    struct json_out o;
-    struct err e;
-
-    json_out_init(&o, body, 0);
-    json_out_object_begin(&o);
-    json_out_key(&o, "detail");
-    json_out_cstr(&o, message); /* which may quote the peer */
-    json_out_object_end(&o);
-    (void)json_out_end(&o, &e);
-}
-
 static int write_refusal(struct http_conn *hc, int status, const char *type, struct span body,
                          struct buf *out, struct err *e)
 {
@@ -140,7 +126,7 @@ void http_conn_refuse(struct http_conn *hc, int status, const char *message)
     if (config->error_body)
         config->error_body(config->ctx, status, message, &body, &type);
     else
-        detail(&body, message);
+        http_write_detail(&body, message);
     if (write_refusal(hc, status, type, buf_span(&body), &out, &e) == 0)
         conn_write(hc->conn, buf_span(&out));
     log_debug("http.refused", KV("status", status), KV("why", message));

@@ -87,6 +87,20 @@ bool net_host_is_ip(struct span host)
     return parse_ip(host, &scratch);
 }
 
+bool net_addr_of_ip(struct span ip, uint16_t port, struct net_addr *ret)
+{
+    struct net_addr a;
+
+    if (!parse_ip(ip, &a))
+        return false;
+    if (a.sa.ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)&a.sa)->sin_port = htons(port);
+    else
+        ((struct sockaddr_in6 *)(void *)&a.sa)->sin6_port = htons(port);
+    *ret = a;
+    return true;
+}
+
 int net_addr_parse(const char *text, struct net_addr *ret, struct err *e)
 {
     struct net_addr a;
@@ -101,13 +115,9 @@ int net_addr_parse(const char *text, struct net_addr *ret, struct err *e)
         host = SPAN("0.0.0.0");
     else if (span_is(host, "localhost"))
         host = SPAN("127.0.0.1");
-    if (!parse_ip(host, &a))
+    if (!net_addr_of_ip(host, port, &a))
         return err_set(e, ERR_INVALID, "address '%s': the host is not an IP address or localhost",
                        text);
-    if (a.sa.ss_family == AF_INET)
-        ((struct sockaddr_in *)(void *)&a.sa)->sin_port = htons(port);
-    else
-        ((struct sockaddr_in6 *)(void *)&a.sa)->sin6_port = htons(port);
     *ret = a;
     return 0;
 }
@@ -126,6 +136,18 @@ const char *net_addr_text(const struct net_addr *a, char text[NET_ADDR_TEXT_BYTE
     else
         (void)snprintf(text, NET_ADDR_TEXT_BYTES, "unix:%.*s", (int)sizeof un->sun_path,
                        a->len > offsetof(struct sockaddr_un, sun_path) ? un->sun_path : "");
+    return text;
+}
+
+const char *net_addr_ip_text(const struct net_addr *a, char text[NET_ADDR_TEXT_BYTES])
+{
+    const void *ip =
+        a->sa.ss_family == AF_INET
+            ? (const void *)&((const struct sockaddr_in *)(const void *)&a->sa)->sin_addr
+            : &((const struct sockaddr_in6 *)(const void *)&a->sa)->sin6_addr;
+
+    if (a->sa.ss_family == AF_UNIX || !inet_ntop(a->sa.ss_family, ip, text, NET_ADDR_TEXT_BYTES))
+        text[0] = '\0';
     return text;
 }
 

@@ -113,7 +113,7 @@ static void remove_dead_socket(const struct net_addr *at)
         (void)unlink(un->sun_path);
 }
 
-int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e)
+static int make_socket(const struct net_addr *at, bool is_shared, struct err *e)
 {
     OWN_FD int fd = socket(at->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     char text[NET_ADDR_TEXT_BYTES];
@@ -125,6 +125,8 @@ int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e)
         remove_dead_socket(at);
     else
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (is_shared)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (bind(fd, (const struct sockaddr *)&at->sa, at->len) < 0 || listen(fd, NET_BACKLOG) < 0) {
         (void)err_sys(e, "cannot listen on '%s'", net_addr_text(at, text));
         if (e->sys == EADDRINUSE)
@@ -134,19 +136,40 @@ int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e)
             err_hint(e, "ports below 1024 need a privilege: choose a higher one with --listen");
         return -1;
     }
-    *ret_fd = take_fd(&fd);
+    return take_fd(&fd);
+}
+
+int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e)
+{
+    int fd = make_socket(at, false, e);
+
+    if (fd < 0)
+        return -1;
+    *ret_fd = fd;
+    return 0;
+}
+
+static int listen_on(struct ev_loop *loop, int made, net_accept_fn fn, void *ctx,
+                     struct net_listener **ret, struct err *e)
+{
+    OWN_FD int fd = made;
+
+    if (fd < 0 || net_listen_fd(loop, fd, fn, ctx, ret, e) < 0)
+        return -1;
+    (void)take_fd(&fd);
     return 0;
 }
 
 int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
                struct net_listener **ret, struct err *e)
 {
-    OWN_FD int fd = -1;
+    return listen_on(loop, make_socket(at, false, e), fn, ctx, ret, e);
+}
 
-    if (net_listen_socket(at, &fd, e) < 0 || net_listen_fd(loop, fd, fn, ctx, ret, e) < 0)
-        return -1;
-    (void)take_fd(&fd);
-    return 0;
+int net_listen_shared(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
+                      struct net_listener **ret, struct err *e)
+{
+    return listen_on(loop, make_socket(at, true, e), fn, ctx, ret, e);
 }
 
 const struct net_addr *net_listener_addr(const struct net_listener *l)

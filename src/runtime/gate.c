@@ -4,15 +4,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/grpc_serve.h"
+#include "http/guard.h"
 #include "runtime/python/answer.h"
-
-static bool is_in(const struct opt_list *list, struct span s)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (span_is_nocase(s, list->v[i]) || strcmp(list->v[i], "*") == 0)
-            return true;
-    return false;
-}
 
 bool gate_is_health(const struct http_exchange *x)
 {
@@ -34,34 +27,6 @@ static bool has_token(const struct runtime *rt, const struct http_exchange *x)
     if (bearer.n > 7 && span_is_nocase(span_slice(bearer, 0, 7), "bearer "))
         return str_eq_secret(span_trim(span_skip(bearer, 7)), want);
     return false;
-}
-
-/* A browser says where a page came from. A page of ours has our own Host; any other has no business here. */
-static bool is_own_origin(const struct runtime *rt, const struct http_exchange *x)
-{
-    struct span origin = http_field(x, "origin");
-    size_t scheme = span_find_str(origin, SPAN("://"));
-
-    if (!origin.p || is_in(&rt->opt.allow_origin, origin))
-        return true;
-    return scheme != SIZE_MAX &&
-           span_eq(span_skip(origin, scheme + 3), http_head_authority(http_req(x)));
-}
-
-/* Against DNS rebinding: a name that an attacker's resolver points at loopback is neither an address nor one of these. */
-static bool is_local_host(const struct runtime *rt, const struct http_exchange *x)
-{
-    struct span host = http_head_authority(http_req(x));
-    size_t colon = SIZE_MAX;
-
-    for (size_t i = 0; i < host.n; i++)
-        if (host.p[i] == ':' || host.p[i] == ']')
-            colon = host.p[i] == ':' && colon == SIZE_MAX ? i : host.p[i] == ']' ? SIZE_MAX : colon;
-    if (colon != SIZE_MAX)
-        host = span_slice(host, 0, colon);
-    return host.n == 0 || net_host_is_ip(host) || span_is_nocase(host, "localhost") ||
-           span_ends(host, ".localhost") || span_ends(host, ".svc") ||
-           span_find_str(host, SPAN(".svc.")) != SIZE_MAX || is_in(&rt->opt.allow_host, host);
 }
 
 /* In the words of the contract whose path it is. */
@@ -88,11 +53,11 @@ static void refuse(struct http_exchange *x, enum err_code code, const char *text
 
 bool gate_admits(struct runtime *rt, struct http_exchange *x)
 {
-    if (!is_own_origin(rt, x)) {
+    if (!guard_is_own_origin(http_req(x), &rt->opt.allow_origin)) {
         refuse(x, ERR_DENIED, "a foreign Origin is not allowed; see --allow-origin");
         return false;
     }
-    if (rt->is_local_only && !is_local_host(rt, x)) {
+    if (rt->is_local_only && !guard_is_local_host(http_req(x), &rt->opt.allow_host)) {
         refuse(x, ERR_DENIED, "this Host is not allowed; see --allow-host");
         return false;
     }

@@ -1,8 +1,8 @@
-#include "controller/serve.h"
+#include "http/show.h"
 
 #include "base/log.h"
 #include "base/metric.h"
-#include "controller/limits.h"
+#include "http/limits.h"
 #include "http/serve.h"
 #include "net/listen.h"
 
@@ -15,9 +15,9 @@ struct door {
     char address[NET_ADDR_TEXT_BYTES]; /* "": closed */
 };
 
-struct serve {
+struct show {
     struct ev_loop *loop;
-    struct serve_config config;
+    struct show_config config;
     struct door metrics, health;
 };
 
@@ -37,8 +37,8 @@ static bool is_read(struct http_exchange *x)
 
 static void on_metrics(void *ctx, struct http_exchange *x)
 {
-    OWN(buf_done) struct buf text = BUF_INIT(SERVE_METRICS_MAX_BYTES);
-    struct serve *s = ctx;
+    OWN(buf_done) struct buf text = BUF_INIT(SHOW_METRICS_MAX_BYTES);
+    struct show *s = ctx;
     struct err e;
 
     if (!is_read(x))
@@ -49,7 +49,7 @@ static void on_metrics(void *ctx, struct http_exchange *x)
     }
     if (metric_process(&text, &e) < 0 ||
         (s->config.write && s->config.write(s->config.ctx, &text, &e) < 0)) {
-        log_warn("serve.metrics", KV("err", &e));
+        log_warn("show.metrics", KV("err", &e));
         refuse(x, 500, "cannot write the metrics\n");
         return;
     }
@@ -60,18 +60,23 @@ static void on_metrics(void *ctx, struct http_exchange *x)
 static void on_health(void *ctx, struct http_exchange *x)
 {
     struct span path = http_path(x);
+    struct show *s = ctx;
+    const char *why_not = NULL;
 
-    (void)ctx;
     if (!is_read(x))
         return;
-    if (span_is(path, "/healthz") || span_is(path, "/readyz") || span_is(path, "/healthz/ping") ||
-        span_is(path, "/readyz/ping"))
+    if (s->config.why_not_ready && span_starts(path, "/readyz"))
+        why_not = s->config.why_not_ready(s->config.ctx);
+    if (why_not)
+        refuse(x, 503, why_not);
+    else if (span_is(path, "/healthz") || span_is(path, "/readyz") ||
+             span_is(path, "/healthz/ping") || span_is(path, "/readyz/ping"))
         refuse(x, 200, "ok");
     else
         refuse(x, 404, "only /healthz and /readyz are here\n");
 }
 
-static int open_door(struct serve *s, struct door *d, const char *at,
+static int open_door(struct show *s, struct door *d, const char *at,
                      void (*on_request)(void *ctx, struct http_exchange *x), struct err *e)
 {
     const struct http_server_config http = { .on_request = on_request,
@@ -80,7 +85,7 @@ static int open_door(struct serve *s, struct door *d, const char *at,
                                              .head_timeout_ms = HTTP_SERVER_HEAD_TIMEOUT_MS,
                                              .idle_timeout_ms = HTTP_SERVER_IDLE_TIMEOUT_MS,
                                              .stall_timeout_ms = HTTP_SERVER_STALL_TIMEOUT_MS,
-                                             .max_connections = SERVE_CONNECTIONS_MAX };
+                                             .max_connections = SHOW_CONNECTIONS_MAX };
     struct net_addr addr;
 
     if (!at || !*at || strcmp(at, "0") == 0)
@@ -94,16 +99,16 @@ static int open_door(struct serve *s, struct door *d, const char *at,
     return 0;
 }
 
-int serve_open(struct ev_loop *loop, const struct serve_config *config, struct serve **ret,
-               struct err *e)
+int show_open(struct ev_loop *loop, const struct show_config *config, struct show **ret,
+              struct err *e)
 {
-    struct serve *s = NEW(struct serve);
+    struct show *s = NEW(struct show);
 
     s->loop = loop;
     s->config = *config;
     if (open_door(s, &s->metrics, config->metrics, on_metrics, e) < 0 ||
         open_door(s, &s->health, config->health, on_health, e) < 0) {
-        serve_close(s);
+        show_close(s);
         return -1;
     }
     *ret = s;
@@ -115,12 +120,12 @@ static const char *address_of(const struct door *d)
     return *d->address ? d->address : NULL;
 }
 
-const char *serve_metrics_address(const struct serve *s)
+const char *show_metrics_address(const struct show *s)
 {
     return address_of(&s->metrics);
 }
 
-const char *serve_health_address(const struct serve *s)
+const char *show_health_address(const struct show *s)
 {
     return address_of(&s->health);
 }
@@ -133,7 +138,7 @@ static void close_door(struct door *d)
         http_server_free(d->http);
 }
 
-void serve_close(struct serve *s)
+void show_close(struct show *s)
 {
     if (!s)
         return;

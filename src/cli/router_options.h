@@ -1,0 +1,36 @@
+/* router_options: the flags of `silica router`; those that the public router has are called as there, too. */
+#ifndef SILICA_CLI_ROUTER_OPTIONS_H
+#define SILICA_CLI_ROUTER_OPTIONS_H
+
+#include "base/opt.h"
+#include "cli/zap.h"
+#include "router/authorize.h"
+
+struct router_options {
+    const char *kubeconfig, *listen, *metrics, *health, *cluster_domain;
+    uint64_t ready_fd, listen_fd;
+    bool is_port_shared, is_help;
+    /* who may */
+    bool is_unauthenticated_allowed, is_token_required;
+    struct opt_list allow_origin, allow_host;
+    bool is_local; /* --listen is loopback; by router_options_check */
+    const char *authz_mode, *token, *secret_file, *audiences;
+    uint64_t review_ttl_ms, review_rows;
+    enum authorize_mode mode; /* of authz_mode, by router_options_check */
+    /* requests */
+    uint64_t proxy_ms, shutdown_ms, max_body_bytes;
+    uint64_t retries, retry_first_ms, retry_most_ms;
+    /* sandboxes */
+    bool is_loopback_allowed, is_unlisted_allowed, is_cached;
+    const char *cache_namespace;
+    /* logs */
+    bool has_access_log;
+    struct zap_options zap;
+};
+
+extern const struct opt_program router_program;
+
+/* What the table does not know; sets up the log. ERR_USAGE, ERR_INVALID. */
+int router_options_check(struct router_options *o, struct err *e);
+
+#endif

@@ -1,0 +1,40 @@
+/* authorize: may this client have that sandbox? By the Authorization field, which goes no further than here.
+ *
+ * Modes:    all: everybody. token: one secret for all sandboxes. tokenreview: whoever the API server knows (review.h).
+ *           scoped-token: whoever has a token of that one sandbox (scoped.h); its Pod address and uid may not be said
+ *           then, as they could be another's.
+ * Owns:     the secrets; they are wiped at its end. None is ever logged.
+ * Used by:  the router, between match and pick.
+ * Threads:  the loop's.
+ */
+#ifndef SILICA_ROUTER_AUTHORIZE_H
+#define SILICA_ROUTER_AUTHORIZE_H
+
+#include "router/match.h"
+#include "router/review.h"
+
+struct authorizer;
+
+enum authorize_mode { AUTHORIZE_ALL, AUTHORIZE_TOKEN, AUTHORIZE_REVIEW, AUTHORIZE_SCOPED };
+enum authorize_verdict { AUTHORIZE_ALLOWED, AUTHORIZE_DENIED, AUTHORIZE_WAITING };
+
+/* "allow-all", "token", "tokenreview", "scoped-token". */
+bool authorize_mode_parse(const char *text, enum authorize_mode *ret);
+
+struct authorizer_config {
+    enum authorize_mode mode;
+    struct span secret; /* of token and scoped-token: surrounding blanks do not count; copied */
+    struct review_config review;
+};
+
+/* ERR_INVALID: a secret that is too short for its mode. */
+int authorizer_new(const struct authorizer_config *config, struct authorizer **ret, struct err *e);
+void authorizer_free(struct authorizer *a); /* nobody may wait any more */
+
+/* Denied: *why. Waiting: wait->done(ctx, ...) once, in a later turn, unless review_cancel(wait) comes first. Names in *t may
+ * be empty where the request's are wrong: that is told after who asks is known. */
+enum authorize_verdict authorize_start(struct authorizer *a, const struct http_head *head,
+                                       const struct target *t, struct review_wait *wait,
+                                       struct refusal *why);
+
+#endif

@@ -1,0 +1,140 @@
+#include "router/fields.h"
+
+#include "base/str.h"
+#include "http/grpc.h"
+#include "http/limits.h"
+#include "router/match.h"
+
+/* One connection's business (RFC 9110 7.6.1). */
+static bool is_hop(struct span name)
+{
+    static const char *const hops[] = { "connection",
+                                        "keep-alive",
+                                        "proxy-authenticate",
+                                        "proxy-authorization",
+                                        "proxy-connection",
+                                        "te",
+                                        "trailer",
+                                        "transfer-encoding",
+                                        "upgrade" };
+
+    EACH(h, hops) {
+        if (span_is(name, *h))
+            return true;
+    }
+    return false;
+}
+
+static bool is_same_name(struct span token, struct span name)
+{
+    if (token.n != name.n)
+        return false;
+    for (size_t i = 0; i < name.n; i++)
+        if (http_token_fold[token.p[i]] != name.p[i])
+            return false;
+    return true;
+}
+
+/* Connection names fields that go no further than this connection. */
+static bool is_named(const struct http_head *head, struct span name)
+{
+    struct span list, token;
+    size_t iter = 0;
+
+    while ((list = http_head_next(head, "connection", &iter)).p)
+        while (span_cut(&list, ',', &token))
+            if (is_same_name(span_trim(token), name))
+                return true;
+    return false;
+}
+
+static bool is_passed(const struct http_exchange *x, struct span name)
+{
+    if (is_hop(name) || match_is_ours(name) || span_is(name, "host") ||
+        span_is(name, "authorization") || span_is(name, "content-length") ||
+        span_is(name, "expect"))
+        return false;
+    if (span_is(name, "forwarded") || span_is(name, "x-forwarded-for") ||
+        span_is(name, "x-forwarded-host") || span_is(name, "x-forwarded-proto"))
+        return false;
+    /* The page's origin says nothing to the sandbox, whose address it is not; servers refuse WebSockets for it. */
+    if (span_is(name, "origin") && http_upgrade(x).p)
+        return false;
+    return true;
+}
+
+/* HTTP/2 cuts cookies into fields of their own; HTTP/1.1 has one (RFC 9113 8.2.3). */
+static int add_cookies(const struct http_head *from, struct http_head *to, struct err *e)
+{
+    OWN(buf_done) struct buf all = BUF_INIT(HTTP_HEAD_MAX_BYTES);
+    struct span one;
+    size_t iter = 0;
+
+    while ((one = http_head_next(from, "cookie", &iter)).p)
+        if ((all.n && buf_add(&all, SPAN("; "), e) < 0) || buf_add(&all, one, e) < 0)
+            return -1;
+    return all.n ? http_head_add(to, SPAN("cookie"), buf_span(&all), e) : 0;
+}
+
+static int add_forwarded(const struct http_exchange *x, struct http_head *to, struct err *e)
+{
+    struct span host = http_head_authority(http_req(x));
+    char ip[NET_ADDR_TEXT_BYTES];
+
+    if (*net_addr_ip_text(http_peer(x), ip) &&
+        http_head_add(to, SPAN("x-forwarded-for"), span_cstr(ip), e) < 0)
+        return -1;
+    if (host.n && http_head_add(to, SPAN("x-forwarded-host"), host, e) < 0)
+        return -1;
+    return http_head_add(to, SPAN("x-forwarded-proto"),
+                         http_filter(x) ? SPAN("https") : SPAN("http"), e);
+}
+
+static int add_hop(const struct http_exchange *x, struct http_head *to, struct err *e)
+{
+    struct span protocol = http_upgrade(x);
+
+    if (protocol.p && (http_head_add(to, SPAN("connection"), SPAN("Upgrade"), e) < 0 ||
+                       http_head_add(to, SPAN("upgrade"), protocol, e) < 0))
+        return -1;
+    if (http_head_has_token(http_req(x), "te", "trailers"))
+        return http_head_add(to, SPAN("te"), SPAN("trailers"), e);
+    return 0;
+}
+
+int fields_request(const struct http_exchange *x, struct http_head *to, struct err *e)
+{
+    const struct http_head *from = http_req(x);
+    bool has_names = http_head_get(from, "connection").p != NULL, is_h2 = http_is_h2(x);
+
+    if (http_head_set_request(to, http_head_method(from), http_head_path(from), e) < 0)
+        return -1;
+    for (size_t i = 0; i < http_head_count(from); i++) {
+        struct span name, value;
+
+        http_head_field(from, i, &name, &value);
+        if (!is_passed(x, name) || (has_names && is_named(from, name)) ||
+            (is_h2 && span_is(name, "cookie")))
+            continue;
+        if (http_head_add(to, name, value, e) < 0)
+            return -1;
+    }
+    if (is_h2 && add_cookies(from, to, e) < 0)
+        return -1;
+    return add_forwarded(x, to, e) < 0 || add_hop(x, to, e) < 0 ? -1 : 0;
+}
+
+void fields_answer(struct http_exchange *x, const struct http_head *from, uint64_t *ret_length)
+{
+    bool has_names = http_head_get(from, "connection").p != NULL;
+    struct span name, value;
+
+    *ret_length = UINT64_MAX;
+    for (size_t i = 0; i < http_head_count(from); i++) {
+        http_head_field(from, i, &name, &value);
+        if (span_is(name, "content-length"))
+            (void)str_u64(value, UINT64_MAX - 1, ret_length);
+        else if (!is_hop(name) && !(has_names && is_named(from, name)))
+            http_answer_pass(x, name, value);
+    }
+}

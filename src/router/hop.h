@@ -1,0 +1,32 @@
+/* hop: one request on its way to a sandbox, and its answer on the way back.
+ *
+ * Owns:     the exchange as any handler, the call, a switched connection; for as long as any of them is there.
+ * Streams:  both bodies as they come, with back-pressure. The client's is not asked for before there is a connection to the
+ *           sandbox: until then nothing was used up, and a connection that nobody took can be tried again.
+ * Retries:  only those. What may have reached a sandbox is never said twice.
+ * Ends:     exactly once, with one line in the log and one sample.
+ */
+#ifndef SILICA_ROUTER_HOP_H
+#define SILICA_ROUTER_HOP_H
+
+#include "http/client.h"
+#include "http/serve.h"
+#include "router/router.h"
+#include "router/tally.h"
+
+struct hop;
+
+/* What requests share; the router's. */
+struct hops {
+    const struct router_config *config;
+    struct ev_loop *loop;
+    struct http_client *client;
+    struct tally *tally;
+    struct hop *first;
+};
+
+void hop_start(struct hops *hops, struct http_exchange *x);
+/* Ends those that switched protocols; the others end with their exchanges. */
+void hops_close(struct hops *hops);
+
+#endif

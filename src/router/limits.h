@@ -1,0 +1,33 @@
+/* Numbers of the router's room, with their reasons. */
+#ifndef SILICA_ROUTER_LIMITS_H
+#define SILICA_ROUTER_LIMITS_H
+
+#include "http/limits.h"
+
+/* A DNS label and its end: names of sandboxes and namespaces */
+#define TARGET_NAME_BYTES 64
+/* A uid is 36 characters; a longer one is nobody's */
+#define TARGET_UID_BYTES 64
+/* "<id>.<namespace>.svc.<domain>" */
+#define PICK_HOST_BYTES 400
+/* How long a request waits for a sandbox that the cache does not have yet: a watch is behind by milliseconds */
+#define PICK_WAIT_MS 1000
+/* Requests that wait so at once; more are refused at once, as a flood of wrong names must cost nothing */
+#define PICK_WAITS_MAX 1024
+/* For a sandbox to accept a connection; the contract's */
+#define DIAL_CONNECT_MS 5000
+/* Rows of one metric: namespaces are names that clients choose. What is beyond counts under the namespace "-" */
+#define TALLY_ROWS_MAX 4096
+/* The head of a request as it is passed on: what the server took, and what we add */
+#define ROUTER_HEAD_MAX_BYTES (HTTP_HEAD_MAX_BYTES + 4096)
+/* Kept connections to sandboxes. The shortest time that servers are known to keep them is 5 s; who is first must be us, or
+ * a request meets its end */
+#define ROUTER_IDLE_MS           4000
+#define ROUTER_IDLE_MAX          2048
+#define ROUTER_IDLE_PER_HOST_MAX 256
+/* Of clients; beyond it new connections are closed */
+#define ROUTER_CONNECTIONS_MAX 20000
+/* A client's connection between requests; the contract's */
+#define ROUTER_CLIENT_IDLE_MS 120000
+
+#endif

@@ -1,0 +1,136 @@
+#include "router/router.h"
+
+#include "base/log.h"
+#include "net/listen.h"
+#include "net/peer.h"
+#include "router/hop.h"
+
+struct router {
+    struct router_config config;
+    struct ev_loop *loop;
+    struct http_server *http;
+    struct http_server *closed; /* for connections of strangers: refuses whatever they ask */
+    struct net_listener *listener;
+    char address[NET_ADDR_TEXT_BYTES];
+    struct hops hops;
+};
+
+static void on_request(void *ctx, struct http_exchange *x)
+{
+    struct router *r = ctx;
+
+    hop_start(&r->hops, x);
+}
+
+static void on_stranger(void *ctx, struct http_exchange *x)
+{
+    (void)ctx;
+    http_answer_detail(x, 403,
+                       "Only the router's own user is served; see --allow-unauthenticated.");
+}
+
+static bool is_owner(int fd, const struct net_addr *peer)
+{
+    uid_t uid;
+
+    return net_peer_uid(fd, peer, &uid) && (uid == geteuid() || uid == 0);
+}
+
+static void on_accept(void *ctx, int fd, const struct net_addr *peer)
+{
+    struct router *r = ctx;
+    char text[NET_ADDR_TEXT_BYTES];
+
+    if (r->config.is_owner_only && !is_owner(fd, peer)) {
+        log_warn("router.stranger", KV("peer", net_addr_text(peer, text)));
+        http_server_accept(r->closed, fd, peer);
+        return;
+    }
+    http_server_accept(r->http, fd, peer);
+}
+
+static void open_sides(struct router *r)
+{
+    struct http_server_config server = { .on_request = on_request,
+                                         .ctx = r,
+                                         .head_max_bytes = HTTP_HEAD_MAX_BYTES,
+                                         .head_timeout_ms = HTTP_SERVER_HEAD_TIMEOUT_MS,
+                                         .idle_timeout_ms = ROUTER_CLIENT_IDLE_MS,
+                                         .stall_timeout_ms = r->config.rules.timeout_ms,
+                                         .max_connections = ROUTER_CONNECTIONS_MAX };
+    const struct http_client_config client = { .resolver = r->config.resolver,
+                                               .idle_max = ROUTER_IDLE_MAX,
+                                               .idle_per_target_max = ROUTER_IDLE_PER_HOST_MAX,
+                                               .idle_ms = ROUTER_IDLE_MS,
+                                               .request_max_bytes = ROUTER_HEAD_MAX_BYTES + 1024 };
+
+    r->http = http_server_new(r->loop, &server);
+    server.on_request = on_stranger;
+    r->closed = http_server_new(r->loop, &server);
+    r->hops = (struct hops){ .config = &r->config,
+                             .loop = r->loop,
+                             .client = http_client_new(r->loop, &client),
+                             .tally = tally_new() };
+}
+
+static int listen_for(struct router *r, struct err *e)
+{
+    const struct router_config *c = &r->config;
+    struct net_addr at;
+
+    if (c->listen_fd >= 0)
+        return net_listen_fd(r->loop, c->listen_fd, on_accept, r, &r->listener, e);
+    if (net_addr_parse(c->listen, &at, e) < 0)
+        return -1;
+    return (c->is_port_shared ? net_listen_shared : net_listen)(r->loop, &at, on_accept, r,
+                                                                &r->listener, e);
+}
+
+int router_open(struct ev_loop *loop, const struct router_config *config, struct router **ret,
+                struct err *e)
+{
+    struct router *r = NEW(struct router);
+
+    r->config = *config;
+    r->loop = loop;
+    open_sides(r);
+    if (listen_for(r, e) < 0) {
+        router_close(r);
+        return -1;
+    }
+    (void)net_addr_text(net_listener_addr(r->listener), r->address);
+    *ret = r;
+    return 0;
+}
+
+const char *router_address(const struct router *r)
+{
+    return r->address;
+}
+
+void router_drain(struct router *r, ev_fn done, void *ctx)
+{
+    net_listener_close(r->listener);
+    r->listener = NULL;
+    http_server_drain(r->http, done, ctx);
+}
+
+void router_close(struct router *r)
+{
+    if (!r)
+        return;
+    net_listener_close(r->listener);
+    hops_close(&r->hops);
+    http_server_free(r->http);
+    http_server_free(r->closed);
+    http_client_free(r->hops.client);
+    while (r->hops.first)
+        ev_loop_turn(r->loop);
+    tally_free(r->hops.tally);
+    free(r);
+}
+
+int router_metrics_write(const struct router *r, struct buf *out, struct err *e)
+{
+    return tally_write(r->hops.tally, out, e);
+}

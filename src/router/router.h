@@ -1,0 +1,50 @@
+/* router: one address for all sandboxes. A request says in its fields which one it is for, and goes there.
+ *
+ * Owns:     the servers clients reach, the connections to sandboxes, every request under way.
+ * Path:     a request is matched to a target (match), its client is judged (authorize), the target is found (pick), its
+ *           fields are chosen (fields), and both ways are kept going (hop).
+ * Used by:  `silica router`.
+ * Threads:  the loop's. More of them are more processes that listen on the same port.
+ */
+#ifndef SILICA_ROUTER_ROUTER_H
+#define SILICA_ROUTER_ROUTER_H
+
+#include "base/opt.h"
+#include "router/authorize.h"
+#include "router/pick.h"
+
+struct dial_resolver;
+struct router;
+
+struct router_config {
+    struct picker *picker;
+    struct authorizer *authorizer;
+    struct dial_resolver *resolver; /* for targets by name */
+    struct match_rules rules;
+    int listen_fd;       /* takes it: a socket that listens already; -1: `listen` says where */
+    const char *listen;  /* HOST:PORT */
+    bool is_port_shared; /* several routers listen there */
+    /* Nobody is asked who they are: pages of other sites are kept out, with what is allowed beside our own. */
+    bool is_guarded;
+    struct opt_list allow_origin, allow_host;
+    bool is_owner_only;      /* of this machine's users only ours and root are served */
+    uint64_t max_body_bytes; /* of a request; 0: any */
+    unsigned retries;        /* of connections that nobody took */
+    uint64_t retry_first_ms, retry_most_ms;
+    bool has_access_log;
+};
+
+/* Listens; serves from the loop's next turn on. */
+int router_open(struct ev_loop *loop, const struct router_config *config, struct router **ret,
+                struct err *e);
+/* The real address; lives as long as the router. */
+const char *router_address(const struct router *r);
+/* No new connections, what is under way ends; done(ctx) when it has. Switched connections are not waited for. */
+void router_drain(struct router *r, ev_fn done, void *ctx);
+/* At once. Not for callbacks: turns the loop. The picker must live until it returned. */
+void router_close(struct router *r);
+
+/* Appends Prometheus' text. */
+int router_metrics_write(const struct router *r, struct buf *out, struct err *e);
+
+#endif

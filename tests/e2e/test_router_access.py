@@ -1,0 +1,163 @@
+"""Who may have a sandbox through `silica router`: by one secret, by tokens of single sandboxes, by the API server's word."""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from harness import router as routers
+from harness.router import Backend, Router, place
+from harness.server import wait_until
+from lib import controlplane
+from test_router import ask, detail, seen
+
+pytestmark = pytest.mark.ours
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def api():
+    with controlplane.Silica("--log-level", "warn") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def backend(api):
+    with Backend("127.78.0.1") as b:
+        place(api, "box", b.ip)
+        place(api, "other", "127.78.0.2")
+        yield b
+
+
+def scoped(name="box", namespace="default", seconds=60, secret=SECRET, context="agent-sandbox/scoped-token/v1."):
+    claims = json.dumps({"ns": namespace, "name": name, "exp": int(time.time()) + seconds}).encode()
+    payload = base64.urlsafe_b64encode(claims).rstrip(b"=")
+    mac = hmac.new(secret.encode(), context.encode() + payload, hashlib.sha256).digest()
+    return f"v1.{payload.decode()}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+
+
+@pytest.mark.core
+def test_one_secret_for_all(api, backend):
+    with Router(api, env={"ROUTER_AUTH_TOKEN": f"  {SECRET}\n"}) as r:
+        at = {"x_sandbox_id": "box", "x_sandbox_port": backend.port}
+        got = seen(ask(r, authorization=f"bEaReR  {SECRET} ", **at))
+        assert "authorization" not in [name.lower() for name, _ in got["fields"]]
+        missing = (401, "Missing or invalid Authorization header.")
+        assert detail(ask(r, **at)) == missing
+        assert detail(ask(r, authorization=f"Basic {SECRET}", **at)) == missing
+        assert detail(ask(r, authorization="Bearer ", **at)) == missing
+        assert detail(ask(r, authorization=f"Bearer {SECRET}x", **at)) == (401, "Invalid token.")
+        assert detail(ask(r)) == missing  # who asks comes before what is wrong
+        assert detail(ask(r, authorization=f"Bearer {SECRET}"))[0] == 400
+        assert ask(r, "/healthz")[0] == 200
+        assert SECRET not in r.log
+        r.end()
+
+
+@pytest.mark.core
+def test_tokens_of_single_sandboxes(api, backend, tmp_path):
+    (tmp_path / "secret").write_text(SECRET + "\n")
+    with Router(api, "--authz-mode=scoped-token", f"--authz-scoped-token-secret-file={tmp_path}/secret") as r:
+        at = {"x_sandbox_id": "box", "x_sandbox_port": backend.port}
+        good = f"Bearer {scoped()}"
+        seen(ask(r, authorization=good, **at))
+        unknown, forbidden = (401, "unauthenticated"), (403, "forbidden")
+        for token in (scoped(seconds=0), scoped(secret=SECRET[::-1]), scoped(context=""), "v1.x.y", "v1", scoped()[3:]):
+            assert detail(ask(r, authorization=f"Bearer {token}", **at)) == unknown
+            assert detail(ask(r, authorization=f"Bearer {token}", x_sandbox_pod_ip=backend.ip, **at)) == unknown
+        assert detail(ask(r, **at)) == unknown
+        assert detail(ask(r, authorization=good, x_sandbox_id="other")) == forbidden
+        assert detail(ask(r, authorization=good, x_sandbox_namespace="prod", **at)) == forbidden
+        assert detail(ask(r, authorization=good, x_sandbox_pod_ip=backend.ip, **at)) == forbidden
+        assert detail(ask(r, authorization=good, x_sandbox_uid="u", **at)) == forbidden
+        assert detail(ask(r, authorization=good, x_sandbox_id="box", x_sandbox_port="0")) == (400, "Invalid port format.")
+        allowed = 'sandbox_router_authz_decisions_total{sandbox_namespace="default",decision="'
+        assert int(r.metric(allowed + 'deny"')[0]) >= 10 and int(r.metric(allowed + 'allow"')[0]) >= 1
+        assert len(r.said("router.denied")) >= 10
+        r.end()
+
+
+@pytest.mark.core
+def test_whom_the_api_server_knows(api, backend):
+    api.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "agent"}})
+    token = api.call("POST", "/api/v1/namespaces/default/serviceaccounts/agent/token",
+                     {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})["status"]["token"]
+    reviews = 'rest_client_requests_total{code="201",method="POST"'
+    at = {"x_sandbox_id": "box", "x_sandbox_port": backend.port}
+    with Router(api, "--authz-mode=tokenreview", "--authz-tokenreview-require-token") as r:
+        assert detail(ask(r, **at)) == (401, "unauthenticated")
+        assert r.metric(reviews) == []
+        for _ in range(3):
+            seen(ask(r, authorization=f"Bearer {token}", **at))
+            assert detail(ask(r, authorization="Bearer wrong", **at)) == (401, "unauthenticated")
+        assert r.metric(reviews) == ["2"]  # each was asked about once
+        assert token not in r.log
+        r.end()
+    with Router(api, "--authz-mode=tokenreview", "--authz-tokenreview-ttl=50ms") as r:
+        seen(ask(r, **at))
+        assert detail(ask(r, authorization="Bearer wrong", **at))[0] == 401
+        wait_until(lambda: ask(r, authorization="Bearer wrong", **at) and int(r.metric(reviews)[0]) > 1, 30)
+        r.end()
+
+
+def test_an_api_server_that_does_not_answer(backend):
+    with controlplane.Silica("--log-level", "warn") as mine:
+        place(mine, "box", backend.ip)
+        with Router(mine, "--authz-mode=tokenreview") as r:
+            at = {"x_sandbox_id": "box", "x_sandbox_port": backend.port}
+            seen(ask(r, **at))
+            mine.kill()
+            status, text = detail(ask(r, authorization="Bearer who", **at))
+            assert (status, text[:13]) == (500, "tokenreview: ")
+            status, text = detail(ask(r, authorization="Bearer who", **at))
+            assert (status, text[:22]) == (500, "tokenreview (cached): ")
+            seen(ask(r, **at))  # what is known is still known
+            r.end()
+
+
+@pytest.mark.parametrize("secret, text", [("short", "the secret has 5 bytes; at least 32"), ("   \n", "the secret has 0 bytes")])
+def test_secrets_that_are_none(api, tmp_path, secret, text):
+    (tmp_path / "secret").write_text(secret)
+    done = subprocess.run([routers.program(), "router", "--kubeconfig", api.kubeconfig, "--listen", "127.0.0.1:0",
+                           "--metrics-listen", "0", "--health-listen", "0", "--authz-mode=scoped-token",
+                           f"--authz-scoped-token-secret-file={tmp_path}/secret"],
+                          stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 1 and text in done.stderr
+
+
+@pytest.mark.core
+def test_pages_of_other_sites_are_kept_out(api, backend):
+    at = {"x_sandbox_id": "box", "x_sandbox_port": backend.port}
+    with Router(api, "--allow-host=mine.example", "--allow-origin=https://page.example") as r:
+        assert detail(ask(r, origin="http://evil.example", **at)) == (
+            403, "a foreign Origin is not allowed; see --allow-origin")
+        assert detail(ask(r, host="rebound.example", **at)) == (403, "this Host is not allowed; see --allow-host")
+        for fields in ({"origin": r.url}, {"origin": "https://page.example"}, {"host": "mine.example"},
+                       {"host": "sandbox-router-svc.default.svc.cluster.local"}, {"host": "localhost:1"}):
+            seen(ask(r, **fields, **at))
+        r.end()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be somebody else")
+def test_other_users_of_the_machine_are_strangers(api, backend):
+    script = "import socket, sys\ns = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n" \
+             "s.sendall(b'GET / HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n')\n" \
+             "while got := s.recv(65536): sys.stdout.buffer.write(got)"
+
+    def as_nobody(port):
+        return subprocess.run(["python3", "-c", script, str(port)], user=65534, group=65534, stdout=subprocess.PIPE,
+                              timeout=60, check=True, cwd="/", env={"PATH": os.environ["PATH"]}).stdout
+
+    with Router(api) as r:
+        assert as_nobody(r.port).startswith(b"HTTP/1.1 403 ")
+        assert ask(r)[0] == 400
+        assert r.said("router.stranger") != []
+        r.end()
+    with Router(api, "--allow-unauthenticated") as r:
+        assert as_nobody(r.port).startswith(b"HTTP/1.1 400 ")
+        r.end()
