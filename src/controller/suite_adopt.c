@@ -249,19 +249,21 @@ static void only_what_it_shows_wakes_a_claim(void **state)
     world_idle(w, 50);
     assert_int_equal(looks(w), before);
     (void)world_patch(w, known_kinds()->pod, object_name(s), "status",
-                      "{'status':{'podIPs':[{'ip':'127.1.0.1'},{'ip':'127.1.0.2'}]}}");
+                      "{'status':{'podIPs':[{'ip':'127.1.0.1'},{'ip':'fd00::1'}]}}");
     for (int i = 0; i < 5000 && looks(w) == before; i++)
         world_idle(w, 2);
     assert_true(looks(w) > before);
 }
 
-/* The gauge of all sandboxes, by what they are. */
-static uint64_t stock(struct world *w, const char *rest)
+/* Until the gauge of all sandboxes has so many that are this. */
+static void until_stock(struct world *w, const char *rest, uint64_t want)
 {
     char name[512];
 
     (void)snprintf(name, sizeof name, "agent_sandboxes{namespace=\"%s\",%s", w->namespace, rest);
-    return world_metric(w, name);
+    for (int i = 0; i < 5000 && world_metric(w, name) != want; i++)
+        world_idle(w, 2);
+    assert_int_equal(world_metric(w, name), want);
 }
 
 /* TestSandboxClaimCreationMetric; the collector's cases: each sandbox is counted once, by what it is now. */
@@ -279,18 +281,20 @@ static void sandboxes_are_counted_by_what_they_are(void **state)
         "'operatingMode':'Suspended','podTemplate':{'spec':{'containers':[{'name':'c',"
         "'image':'i'}]}}}}");
     (void)world_until_condition(w, sandbox(), "s", "Ready", "False SandboxSuspended");
-    assert_int_equal(stock(w, "ready_condition=\"true\",expired=\"false\",launch_type=\"warm\","
-                              "sandbox_template=\"t\",owned_by=\"SandboxWarmPool\",created_by="
-                              "\"controller\"}"),
-                     2);
-    assert_int_equal(stock(w, "ready_condition=\"true\",expired=\"false\",launch_type=\"warm\","
-                              "sandbox_template=\"t\",owned_by=\"SandboxClaim\",created_by="
-                              "\"unknown\"}"),
-                     1);
-    assert_int_equal(
-        stock(w, "ready_condition=\"false\",expired=\"false\",launch_type=\"cold\","
-                 "sandbox_template=\"unknown\",owned_by=\"None\",created_by=\"unknown\"}"),
-        1);
+    until_stock(w,
+                "ready_condition=\"true\",expired=\"false\",launch_type=\"warm\","
+                "sandbox_template=\"t\",owned_by=\"SandboxWarmPool\",created_by="
+                "\"controller\"}",
+                2);
+    until_stock(w,
+                "ready_condition=\"true\",expired=\"false\",launch_type=\"warm\","
+                "sandbox_template=\"t\",owned_by=\"SandboxClaim\",created_by="
+                "\"unknown\"}",
+                1);
+    until_stock(w,
+                "ready_condition=\"false\",expired=\"false\",launch_type=\"cold\","
+                "sandbox_template=\"unknown\",owned_by=\"None\",created_by=\"unknown\"}",
+                1);
     assert_int_equal(world_metric(w, "agent_sandbox_claim_creation_total"), 1);
 }
 

@@ -14,10 +14,11 @@ import pytest
 from harness.server import wait_until
 from lib import chaos, controlplane, failover
 from lib.controllers import condition
-from lib.journal import Journal, judge_end, replay
+from lib.journal import Event, Journal, judge_end, replay
 from lib.writers import Connection
 
 pytestmark = pytest.mark.ours
+SERVED = {"sandbox": {"name": "s"}, "conditions": [{"type": "Ready", "status": "True"}]}
 CHAOS_S = int(os.environ.get("SILICA_CHAOS_S", "60"))
 
 
@@ -26,6 +27,35 @@ def test_killed_under_claims():
     figures = chaos.run(CHAOS_S, int(os.environ.get("SILICA_SEED", random.randrange(1 << 32))))
     print(figures)
     assert figures["claims served"] >= chaos.CLAIMS and figures["kills of the controller"] and figures["kills of the server"]
+
+
+class Told:
+    """An object as a watch tells of it, version by version."""
+
+    def __init__(self):
+        self.version, self.events = 0, []
+
+    def tell(self, plural, name, owner=None, kind="SandboxClaim", told="MODIFIED", **status):
+        self.version += 1
+        meta = {"name": name, "uid": f"u-{name}", "resourceVersion": str(self.version), "annotations": {"agents.x-k8s.io/pod-name": name},
+                "ownerReferences": [{"kind": kind, "uid": f"u-{owner}", "controller": True}] if owner else []}
+        self.events.append(Event(told, plural, {"metadata": meta, "status": status}))
+        return self
+
+
+@pytest.mark.parametrize("text, story", [
+    (None, lambda t: t.tell("sandboxes", "s", "p", "SandboxWarmPool").tell("sandboxes", "s", "c").tell("sandboxclaims", "c", **SERVED)),
+    ("has served 2 claims", lambda t: t.tell("sandboxes", "s", "c").tell("sandboxes", "s", "d")),
+    ("is one of 2 sandboxes of one claim", lambda t: t.tell("sandboxes", "s", "c").tell("sandboxes", "r", "c")),
+    (None, lambda t: t.tell("sandboxes", "s", "c").tell("sandboxes", "s", "c", told="DELETED").tell("sandboxes", "r", "c")),
+    ("is one no more", lambda t: t.tell("sandboxes", "s", "c").tell("sandboxes", "s", "p", "SandboxWarmPool")),
+    ("which is not its own", lambda t: t.tell("sandboxes", "s", "d").tell("sandboxclaims", "c", **SERVED)),
+    ("has shown ['r', 's']", lambda t: t.tell("sandboxclaims", "c", sandbox={"name": "r"}).tell("sandboxclaims", "c", sandbox={"name": "s"})),
+    ("is one of 2 pods", lambda t: t.tell("pods", "a", "s", "Sandbox").tell("pods", "b", "s", "Sandbox")),
+])
+def test_the_judge_sees_what_is_wrong(text, story):
+    faults = replay(story(Told()).events).faults
+    assert [text in fault for fault in faults] == [True] if text else faults == []
 
 
 class Scene:
