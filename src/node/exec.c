@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-struct pod_process {
+struct exec {
+    struct pod_process base;
     struct node *node;
     struct crew_job job;
     char box[RUN_NAME_BYTES];
@@ -25,9 +26,14 @@ struct pod_process {
     bool is_stdin_ended, is_paused;
 };
 
+static struct exec *of(struct pod_process *p)
+{
+    return CONTAINER(p, struct exec, base);
+}
+
 static void process_free(void *obj)
 {
-    struct pod_process *p = obj;
+    struct exec *p = obj;
 
     own_fd_close(&p->control_fd);
     buf_done(&p->early);
@@ -37,7 +43,7 @@ static void process_free(void *obj)
 }
 
 /* Over: the sandbox's connection goes, then we do. */
-static void finish(struct pod_process *p, int code, const struct err *e)
+static void finish(struct exec *p, int code, const struct err *e)
 {
     const struct pod_process_events *events = take_ptr(&p->events);
 
@@ -48,6 +54,74 @@ static void finish(struct pod_process *p, int code, const struct err *e)
     ev_free_later(p->node->loop, p, process_free);
 }
 
+/* ---- what the client says ---- */
+
+static void exec_write(struct pod_process *base, struct span bytes)
+{
+    struct exec *p = of(base);
+
+    if (p->exec)
+        sandbox_exec_write(p->exec, bytes);
+    else
+        (void)buf_add_capped(&p->early, bytes);
+}
+
+static bool is_full(const struct exec *p)
+{
+    return p->exec ? sandbox_exec_is_full(p->exec) : p->early.n >= NODE_STDIN_MAX_BYTES / 2;
+}
+
+static bool exec_is_full(const struct pod_process *base)
+{
+    return is_full(CONTAINER(base, const struct exec, base));
+}
+
+static void exec_close_stdin(struct pod_process *base)
+{
+    struct exec *p = of(base);
+
+    p->is_stdin_ended = true;
+    if (p->exec)
+        sandbox_exec_close_stdin(p->exec);
+}
+
+static void exec_resize(struct pod_process *base, uint16_t cols, uint16_t rows)
+{
+    struct exec *p = of(base);
+
+    p->cols = cols;
+    p->rows = rows;
+    if (p->exec)
+        sandbox_exec_resize(p->exec, cols, rows);
+}
+
+static void exec_pause(struct pod_process *base, bool is_paused)
+{
+    struct exec *p = of(base);
+
+    p->is_paused = is_paused;
+    if (p->exec)
+        sandbox_exec_pause(p->exec, is_paused);
+}
+
+static void exec_leave(struct pod_process *base)
+{
+    struct exec *p = of(base);
+
+    p->events = NULL;
+    if (!p->exec)
+        return; /* `reached` ends it */
+    sandbox_exec_pause(p->exec, false);
+    sandbox_exec_close_stdin(p->exec);
+}
+
+static const struct process_ops ops = { .write = exec_write,
+                                        .is_full = exec_is_full,
+                                        .close_stdin = exec_close_stdin,
+                                        .resize = exec_resize,
+                                        .pause = exec_pause,
+                                        .leave = exec_leave };
+
 /* ---- what PID 1 says ---- */
 
 static void on_started(void *ctx)
@@ -57,7 +131,7 @@ static void on_started(void *ctx)
 
 static void on_output(void *ctx, enum sandbox_output which, struct span piece)
 {
-    struct pod_process *p = ctx;
+    struct exec *p = ctx;
 
     if (p->events)
         p->events->on_output(p->ctx, which == SANDBOX_STDOUT ? POD_STDOUT : POD_STDERR, piece);
@@ -67,7 +141,7 @@ static void on_output(void *ctx, enum sandbox_output which, struct span piece)
 
 static void on_drain(void *ctx, bool is_open)
 {
-    struct pod_process *p = ctx;
+    struct exec *p = ctx;
 
     (void)is_open;
     if (p->events)
@@ -87,7 +161,7 @@ static const struct sandbox_exec_events exec_events = {
 
 static void run(void *ctx, struct engine *en, const struct err *e)
 {
-    struct pod_process *p = ctx;
+    struct exec *p = ctx;
 
     p->control_fd = -1;
     if (!en)
@@ -96,7 +170,7 @@ static void run(void *ctx, struct engine *en, const struct err *e)
         p->control_fd = -1;
 }
 
-static int begin(struct pod_process *p, struct err *e)
+static int begin(struct exec *p, struct err *e)
 {
     static char term[] = "TERM=xterm";
     char *const tty_env[] = { term, NULL };
@@ -116,8 +190,8 @@ static int begin(struct pod_process *p, struct err *e)
 
 static void reached(void *ctx)
 {
-    struct pod_process *p = ctx;
-    bool was_full = exec_is_full(p);
+    struct exec *p = ctx;
+    bool was_full = is_full(p);
 
     if (p->control_fd < 0 || !p->events || begin(p, &p->e) < 0) {
         finish(p, 0, &p->e);
@@ -129,7 +203,7 @@ static void reached(void *ctx)
     if (p->is_stdin_ended || !p->has_stdin)
         sandbox_exec_close_stdin(p->exec);
     sandbox_exec_pause(p->exec, p->is_paused);
-    if (was_full && !exec_is_full(p))
+    if (was_full && !is_full(p))
         p->events->on_drain(p->ctx);
 }
 
@@ -156,13 +230,12 @@ int exec_start(struct node *n, const struct pod_request *r, const struct pod_pro
 {
     struct record *record = record_find(n, r->ns, r->pod);
     size_t at = record ? record_container(record, r->container) : SIZE_MAX;
-    struct pod_process *p;
+    struct exec *p;
 
     if (at == SIZE_MAX || record->life.v[at].now.state != RUN_UP)
         return err_set(e, ERR_NOT_FOUND, "container not found (\"%s\")", r->container);
-    if (r->verb != POD_EXEC)
-        return err_set(e, ERR_UNSUPPORTED, "attach is not served");
-    p = NEW(struct pod_process);
+    p = NEW(struct exec);
+    p->base.ops = &ops;
     p->node = n;
     p->control_fd = -1;
     p->early.max = NODE_STDIN_MAX_BYTES;
@@ -174,52 +247,6 @@ int exec_start(struct node *n, const struct pod_request *r, const struct pod_pro
     p->cwd = own_strdup(make_cwd(record, at));
     record_box(record, at, record->life.v[at].now.attempt, p->box);
     crew_submit(n->crew, &p->job, run, reached, p);
-    *ret = p;
+    *ret = &p->base;
     return 0;
-}
-
-/* ---- what the client says ---- */
-
-void exec_write(struct pod_process *p, struct span bytes)
-{
-    if (p->exec)
-        sandbox_exec_write(p->exec, bytes);
-    else
-        (void)buf_add_capped(&p->early, bytes);
-}
-
-bool exec_is_full(const struct pod_process *p)
-{
-    return p->exec ? sandbox_exec_is_full(p->exec) : p->early.n >= NODE_STDIN_MAX_BYTES / 2;
-}
-
-void exec_close_stdin(struct pod_process *p)
-{
-    p->is_stdin_ended = true;
-    if (p->exec)
-        sandbox_exec_close_stdin(p->exec);
-}
-
-void exec_resize(struct pod_process *p, uint16_t cols, uint16_t rows)
-{
-    p->cols = cols;
-    p->rows = rows;
-    if (p->exec)
-        sandbox_exec_resize(p->exec, cols, rows);
-}
-
-void exec_pause(struct pod_process *p, bool is_paused)
-{
-    p->is_paused = is_paused;
-    if (p->exec)
-        sandbox_exec_pause(p->exec, is_paused);
-}
-
-void exec_leave(struct pod_process *p)
-{
-    p->events = NULL;
-    if (!p->exec)
-        return; /* `reached` ends it */
-    sandbox_exec_pause(p->exec, false);
-    sandbox_exec_close_stdin(p->exec);
 }

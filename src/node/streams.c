@@ -56,7 +56,47 @@ static int start(struct pod_backend *b, const struct pod_request *r,
                  const struct pod_process_events *events, void *ctx, struct pod_process **ret,
                  struct err *e)
 {
+    if (r->verb == POD_ATTACH)
+        return attach_start(of(b)->node, of(b)->files, r, events, ctx, ret, e);
     return exec_start(of(b)->node, r, events, ctx, ret, e);
+}
+
+static void write_to(struct pod_process *p, struct span bytes)
+{
+    p->ops->write(p, bytes);
+}
+
+static bool is_full(const struct pod_process *p)
+{
+    return p->ops->is_full(p);
+}
+
+static void close_stdin(struct pod_process *p)
+{
+    p->ops->close_stdin(p);
+}
+
+static void resize(struct pod_process *p, uint16_t cols, uint16_t rows)
+{
+    p->ops->resize(p, cols, rows);
+}
+
+static void pause_output(struct pod_process *p, bool is_paused)
+{
+    p->ops->pause(p, is_paused);
+}
+
+static void leave(struct pod_process *p)
+{
+    p->ops->leave(p);
+}
+
+void streams_box_dir(const struct record *r, size_t at, uint32_t attempt, char *ret, size_t size)
+{
+    char box[RUN_NAME_BYTES];
+
+    record_box(r, at, attempt, box);
+    (void)snprintf(ret, size, "%s/sandboxes/%s", crew_dir(r->node->crew), box);
 }
 
 /* ---- ports ---- */
@@ -125,12 +165,12 @@ static int open_log(struct pod_backend *b, const struct pod_request *r,
 static const struct pod_backend_ops ops = {
     .admit = admit,
     .start = start,
-    .write = exec_write,
-    .is_full = exec_is_full,
-    .close_stdin = exec_close_stdin,
-    .resize = exec_resize,
-    .pause = exec_pause,
-    .leave = exec_leave,
+    .write = write_to,
+    .is_full = is_full,
+    .close_stdin = close_stdin,
+    .resize = resize,
+    .pause = pause_output,
+    .leave = leave,
     .dial = dial,
     .dial_cancel = dial_forget,
     .log = open_log,

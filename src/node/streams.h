@@ -20,18 +20,32 @@ int streams_open(struct node *n, int listen_fd, struct streams **ret, struct err
 /* Ends all sessions. Turns the loop: not for callbacks. Tolerates NULL. */
 void streams_close(struct streams *s);
 
-/* exec.c: the verbs of a process. */
+/* The directory of a sandbox of the engine. */
+struct record;
+void streams_box_dir(const struct record *r, size_t at, uint32_t attempt, char *ret, size_t size);
+
+/* What a process is to its client: a command (exec.c), or the main process (attach.c). Embedded first; as backend.h has
+ * them. */
+struct pod_process {
+    const struct process_ops *ops;
+};
+struct process_ops {
+    void (*write)(struct pod_process *p, struct span bytes);
+    bool (*is_full)(const struct pod_process *p);
+    void (*close_stdin)(struct pod_process *p);
+    void (*resize)(struct pod_process *p, uint16_t cols, uint16_t rows);
+    void (*pause)(struct pod_process *p, bool is_paused);
+    void (*leave)(struct pod_process *p);
+};
+struct ev_pool;
 int exec_start(struct node *n, const struct pod_request *r, const struct pod_process_events *events,
                void *ctx, struct pod_process **ret, struct err *e);
-void exec_write(struct pod_process *p, struct span bytes);
-bool exec_is_full(const struct pod_process *p);
-void exec_close_stdin(struct pod_process *p);
-void exec_resize(struct pod_process *p, uint16_t cols, uint16_t rows);
-void exec_pause(struct pod_process *p, bool is_paused);
-void exec_leave(struct pod_process *p);
+/* files: threads that read. */
+int attach_start(struct node *n, struct ev_pool *files, const struct pod_request *r,
+                 const struct pod_process_events *events, void *ctx, struct pod_process **ret,
+                 struct err *e);
 
-/* log.c: the verbs of a log. files: threads that read. */
-struct ev_pool;
+/* log.c: the verbs of a log. */
 int log_open_of(struct node *n, struct ev_pool *files, const struct pod_request *r,
                 const struct pod_log_events *events, void *ctx, struct pod_log **ret,
                 struct err *e);

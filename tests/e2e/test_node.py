@@ -81,6 +81,21 @@ def test_exec_has_exit_codes_streams_and_a_terminal(machine):
     machine.delete("streams")
 
 
+def test_attach_shows_what_comes(machine):
+    machine.apply(pod("talks", command=["sh", "-c", "echo before; while ! test -e /tmp/go; do sleep 0.05; done; echo out; echo err >&2"],
+                      restartPolicy="Never"))
+    machine.wait_ready("talks")
+    machine.wait(lambda: machine.kubectl("logs", "talks") == "before\n", "its first word")
+    attached = subprocess.Popen([machine.kubectl_program, "--kubeconfig", str(machine.api.kubeconfig), "attach", "talks"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    machine.wait(lambda: "/attach" in machine.node.log(), "attached")
+    machine.kubectl("exec", "talks", "--", "touch", "/tmp/go")
+    out, err = attached.communicate(timeout=60)
+    assert (attached.returncode, out) == (0, "out\n") and "err\n" in err
+    assert machine.kubectl("logs", "talks", "--tail=2").splitlines() in (["out", "err"], ["err", "out"])
+    machine.delete("talks")
+
+
 def test_it_ends_by_itself(machine):
     machine.apply(pod("good", command=["sh", "-c", "echo done"], restartPolicy="Never"),
                   pod("bad", command=["sh", "-c", "exit 7"], restartPolicy="Never"))
