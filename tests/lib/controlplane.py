@@ -229,8 +229,8 @@ class Silica(Api):
 
     kind = "ours"
 
-    def __init__(self, *options, parent=None, data=None, wrap=(), env=None):
-        self.program = os.environ.get("SILICA", str(TREE / "build" / "silica"))
+    def __init__(self, *options, parent=None, data=None, wrap=(), env=None, program=None):
+        self.program = program or os.environ.get("SILICA", str(TREE / "build" / "silica"))
         knows = subprocess.run([self.program, "apiserver", "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if knows.returncode != 0:
             raise Unavailable("this silica has no apiserver")

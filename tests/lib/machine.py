@@ -16,12 +16,13 @@ import subprocess
 import tempfile
 import time
 
-from harness import proc
+from harness import caller, proc
 from harness.server import wait_until
 from lib import controlplane
 
 PATIENCE_S = 60
 NODE = "machine"
+NOBODY = 65534
 
 
 def pod(name, *, image="python:3.11", command=None, namespace=None, **spec):
@@ -41,7 +42,7 @@ class Process:
         self.log_path = machine.directory / f"{argv[0]}-{os.urandom(3).hex()}.log"
         reader, writer = os.pipe()
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen([machine.api.program, *map(str, argv), "--ready-fd", str(writer)],
+            self.process = subprocess.Popen([*machine.wrap, machine.api.program, *map(str, argv), "--ready-fd", str(writer)],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer],
                                             preexec_fn=controlplane.die_with_parent)
         os.close(writer)
@@ -64,14 +65,23 @@ class Process:
 
 
 class Machine:
-    def __init__(self, with_controller=False):
+    def __init__(self, with_controller=False, who="root"):
+        """who: `user` is an account that has nothing but its uid, where the tests run as root."""
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-machine-"))
         self.data = self.directory / "node"
         self.data.mkdir(mode=0o700)
+        self.wrap = []
+        if who == "user" and os.geteuid() == 0:
+            self.wrap = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+            for path in (self.directory, self.data):
+                os.chown(path, NOBODY, NOBODY)
+            for there in (caller.program(), caller.runtime()):  # the tree may be nobody else's to read
+                shutil.copy2(there, self.directory / there.name.removesuffix(".stripped"))
         self.node = self.controller = self.api = None
         try:
+            program = str(self.directory / "silica") if self.wrap else None
             self.api = controlplane.Silica("--pod-socket", str(self.data / "pods.sock"), "--log-level", "warn",
-                                           parent=self.directory)
+                                           parent=self.directory, data=self.directory / "api", wrap=self.wrap, program=program)
             self.kubectl_program = controlplane.peer("kubectl")
             self.start_node()
             if with_controller:

@@ -1,0 +1,50 @@
+"""The node of an account that has nothing but its uid: no root is needed."""
+
+import os
+import signal
+
+import pytest
+
+from harness import proc
+from harness.server import wait_until
+from lib.machine import Machine, pod
+
+pytestmark = pytest.mark.ours
+
+
+@pytest.fixture(scope="module")
+def machine():
+    if os.geteuid() != 0:
+        pytest.skip("the other node tests are a user's already")
+    with Machine(who="user") as m:
+        yield m
+
+
+def test_a_pod_runs_and_goes(machine):
+    m = machine
+    m.apply(pod("server", image="registry.example/agent-sandbox/python-runtime-sandbox:v1"))
+    found = m.wait_ready("server")
+    assert m.kubectl("exec", "server", "--", "id", "-u") == "0\n"  # inside; outside it is the account
+    (box,) = m.boxes_of(found)
+    assert os.stat(f"/proc/{m.pid_of(box)}").st_uid != 0
+    m.delete("server")
+    assert not m.leftovers()
+
+
+def test_containers_share_a_network_and_a_new_node_takes_over(machine):
+    m, mark = machine, proc.unique_sleep()
+    two = pod("two", command=["python3", "-m", "http.server", "--bind", "127.0.0.1", "7000"])
+    two["spec"]["containers"].append({"name": "side", "image": "python:3.11", "command": ["sleep", mark]})
+    m.apply(two)
+    before = m.wait_ready("two")
+    m.node.kill()
+    m.start_node()
+    fetch = "import urllib.request, time\nfor _ in range(600):\n  try: print(urllib.request.urlopen('http://127.0.0.1:7000').status); break\n" \
+            "  except OSError: time.sleep(0.05)"
+    assert m.kubectl("exec", "two", "-c", "side", "--", "python3", "-c", fetch) == "200\n"
+    assert m.get("two")["status"] == before["status"]
+    os.kill(m.keeper(), signal.SIGKILL)
+    assert m.wait_phase("two", "Failed")["status"]["reason"] == "SandboxLost"
+    wait_until(lambda: not proc.with_argument(mark), 30)
+    m.delete("two")
+    m.wait(lambda: not m.leftovers(), "nothing left")
