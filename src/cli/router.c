@@ -70,7 +70,10 @@ static int tell_ready(const struct role *r, struct err *e)
     json_out_init(&out, &line, 0);
     json_out_object_begin(&out);
     json_out_key(&out, "listen"), json_out_array_begin(&out);
-    json_out_cstr(&out, router_address(r->router));
+    if (router_address(r->router))
+        json_out_cstr(&out, router_address(r->router));
+    if (router_tls_address(r->router))
+        json_out_cstr(&out, router_tls_address(r->router));
     json_out_array_end(&out);
     json_out_key(&out, "metrics"), json_out_cstr(&out, show_metrics_address(r->show));
     json_out_key(&out, "health"), json_out_cstr(&out, show_health_address(r->show));
@@ -78,7 +81,7 @@ static int tell_ready(const struct role *r, struct err *e)
     if (json_out_end(&out, e) < 0 || buf_addc(&line, '\n', e) < 0)
         return -1;
     log_info("router.serve", KV("listen", router_address(r->router)),
-             KV("metrics", show_metrics_address(r->show)),
+             KV("tls", router_tls_address(r->router)), KV("metrics", show_metrics_address(r->show)),
              KV("health", show_health_address(r->show)), KV("cache", r->o->is_cached));
     if (fd == UINT64_MAX)
         return 0;
@@ -188,6 +191,7 @@ static int open_parts(struct role *r, struct err *e)
 {
     const struct router_options *o = r->o;
     bool is_open = o->mode == AUTHORIZE_ALL; /* to everybody who can connect */
+    bool is_tls_open = is_open && o->client_verify != TLS_VERIFY_REQUIRED;
     const struct known_config known = { .client = o->is_cached ? r->client : NULL,
                                         .loop = r->loop,
                                         .namespace = o->cache_namespace,
@@ -195,22 +199,28 @@ static int open_parts(struct role *r, struct err *e)
                                         .is_unlisted_allowed = o->is_unlisted_allowed,
                                         .synced = on_synced,
                                         .ctx = r };
-    struct router_config config = { .resolver = resolver_dial(r->resolver),
-                                    .rules = { o->is_loopback_allowed, o->proxy_ms },
-                                    .listen = o->listen,
-                                    .listen_fd =
-                                        o->listen_fd == UINT64_MAX ? -1 : (int)o->listen_fd,
-                                    .is_port_shared = o->is_port_shared,
-                                    .is_guarded = is_open && o->is_local,
-                                    .allow_origin = o->allow_origin,
-                                    .allow_host = o->allow_host,
-                                    .is_owner_only =
-                                        is_open && o->is_local && !o->is_unauthenticated_allowed,
-                                    .max_body_bytes = o->max_body_bytes,
-                                    .retries = (unsigned)o->retries,
-                                    .retry_first_ms = o->retry_first_ms,
-                                    .retry_most_ms = o->retry_most_ms,
-                                    .has_access_log = o->has_access_log };
+    struct router_config config = {
+        .resolver = resolver_dial(r->resolver),
+        .rules = { o->is_loopback_allowed, o->proxy_ms },
+        .plain = { .listen_fd = -1,
+                   .listen = o->listen,
+                   .is_guarded = is_open && o->is_local,
+                   .is_owner_only = is_open && o->is_local && !o->is_unauthenticated_allowed },
+        .tls = { .listen_fd = -1,
+                 .listen = o->tls_listen,
+                 .is_guarded = is_tls_open && o->is_tls_local,
+                 .is_owner_only =
+                     is_tls_open && o->is_tls_local && !o->is_unauthenticated_allowed },
+        .certificates = { o->cert_file, o->key_file, o->ca_file, o->client_verify },
+        .is_port_shared = o->is_port_shared,
+        .allow_origin = o->allow_origin,
+        .allow_host = o->allow_host,
+        .max_body_bytes = o->max_body_bytes,
+        .retries = (unsigned)o->retries,
+        .retry_first_ms = o->retry_first_ms,
+        .retry_most_ms = o->retry_most_ms,
+        .has_access_log = o->has_access_log
+    };
     const struct show_config show = { .metrics = o->metrics,
                                       .health = o->health,
                                       .write = write_metrics,
@@ -219,6 +229,8 @@ static int open_parts(struct role *r, struct err *e)
 
     if (known_new(&known, &r->picker, e) < 0 || open_authorizer(r, e) < 0)
         return -1;
+    if (o->listen_fd != UINT64_MAX)
+        config.plain.listen_fd = (int)o->listen_fd;
     config.picker = r->picker;
     config.authorizer = r->authorizer;
     return router_open(r->loop, &config, &r->router, e) < 0 ||

@@ -2,15 +2,21 @@
 
 #include "net/addr.h"
 
+#include <string.h>
+
 #define AT_FIELD(field) offsetof(struct router_options, field)
 
 /* clang-format off */
 static const struct opt opts[] = {
     { "--kubeconfig", NULL, OPT_STR, AT_FIELD(kubeconfig), NULL, 0, 0, "FILE", "the cluster and who we are there; default: $KUBECONFIG, ~/.kube/config, the pod's service account", "Process" },
-    { "--listen", NULL, OPT_STR, AT_FIELD(listen), "127.0.0.1:8080", 0, 0, "HOST:PORT", "where requests come in" },
+    { "--listen", NULL, OPT_STR, AT_FIELD(listen), "127.0.0.1:8080", 0, 0, "HOST:PORT", "where requests come in, in clear; empty: nowhere" },
     { "--http-bind-address", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", NULL },
-    { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), "18446744073709551615", 0, 0, "N", "the same, by a socket that listens already" },
+    { "--https-listen", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", "where requests come in by TLS" },
+    { "--https-bind-address", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", NULL },
+    { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), "18446744073709551615", 0, 0, "N", "instead of --listen: a socket that listens already" },
     { "--reuse-port", NULL, OPT_BOOL, AT_FIELD(is_port_shared), NULL, 0, 0, NULL, "several routers of this user listen there and share the load" },
+    { "--tls-cert-file", NULL, OPT_STR, AT_FIELD(cert_file), NULL, 0, 0, "FILE", "our certificate and its chain; read again when it changes" },
+    { "--tls-key-file", NULL, OPT_STR, AT_FIELD(key_file), NULL, 0, 0, "FILE", "its key, likewise" },
     { "--metrics-listen", NULL, OPT_STR, AT_FIELD(metrics), ":9090", 0, 0, "HOST:PORT", "where /metrics is served; 0: nowhere" },
     { "--metrics-bind-address", NULL, OPT_STR, AT_FIELD(metrics), NULL, 0, 0, "HOST:PORT", NULL },
     { "--health-listen", NULL, OPT_STR, AT_FIELD(health), ":8081", 0, 0, "HOST:PORT", "where /healthz and /readyz are served; 0: nowhere" },
@@ -20,6 +26,8 @@ static const struct opt opts[] = {
     { "--allow-unauthenticated", "ALLOW_UNAUTHENTICATED_ROUTER", OPT_BOOL, AT_FIELD(is_unauthenticated_allowed), NULL, 0, 0, NULL, "serve everybody who can connect: other users of this machine, and on other addresses than loopback everybody there", "Who may" },
     { "--allow-origin", NULL, OPT_LIST, AT_FIELD(allow_origin), NULL, 0, 0, "ORIGIN", "whose pages browsers may show that speak to us, where no credential is asked for; may be repeated" },
     { "--allow-host", NULL, OPT_LIST, AT_FIELD(allow_host), NULL, 0, 0, "NAME", "a name of ours besides addresses, localhost and Services, likewise" },
+    { "--mtls-mode", NULL, OPT_STR, AT_FIELD(mtls_mode), "off", 0, 0, "MODE", "by TLS: off; optional: a certificate that is shown is looked at; required: who has none is not served" },
+    { "--tls-client-ca-file", NULL, OPT_STR, AT_FIELD(ca_file), NULL, 0, 0, "FILE", "who signs the certificates of clients" },
     { "--authz-mode", NULL, OPT_STR, AT_FIELD(authz_mode), NULL, 0, 0, "MODE", "allow-all; token: one secret for all; tokenreview: whom the API server knows; scoped-token: tokens of single sandboxes. Default: token where there is one, else allow-all" },
     { "--auth-token", "ROUTER_AUTH_TOKEN", OPT_STR, AT_FIELD(token), NULL, 0, 0, "TOKEN", "the secret of mode token; better in the variable, where others do not see it" },
     { "--authz-tokenreview-ttl", NULL, OPT_MS, AT_FIELD(review_ttl_ms), "30s", 1, 86400000, "TIME", "how long the API server's word on a token counts" },
@@ -73,25 +81,65 @@ static int check_mode(struct router_options *o, struct err *e)
     return 0;
 }
 
-/* Without a word on who may, only this machine's own are served. */
-static int check_access(struct router_options *o, struct err *e)
+static bool is_said(const char *text)
 {
+    return text && *text;
+}
+
+static int check_tls(struct router_options *o, struct err *e)
+{
+    if (strcmp(o->mtls_mode, "off") == 0)
+        o->client_verify = TLS_VERIFY_NONE;
+    else if (strcmp(o->mtls_mode, "optional") == 0)
+        o->client_verify = TLS_VERIFY_OPTIONAL;
+    else if (strcmp(o->mtls_mode, "required") == 0)
+        o->client_verify = TLS_VERIFY_REQUIRED;
+    else
+        return err_set(e, ERR_USAGE, "--mtls-mode: '%s' is not off, optional or required",
+                       o->mtls_mode);
+    if (is_said(o->tls_listen) && !(is_said(o->cert_file) && is_said(o->key_file)))
+        return err_set(e, ERR_USAGE,
+                       "--https-listen: --tls-cert-file and --tls-key-file must be given");
+    if (o->client_verify != TLS_VERIFY_NONE && !(is_said(o->tls_listen) && is_said(o->ca_file)))
+        return err_set(e, ERR_USAGE,
+                       "--mtls-mode: --https-listen and --tls-client-ca-file must be given");
+    return 0;
+}
+
+/* Without a word on who may, only this machine's own are served. */
+static int check_door(const struct router_options *o, const char *flag, const char *text,
+                      bool *ret_is_local, struct err *e)
+{
+    bool is_certified = text == o->tls_listen && o->client_verify == TLS_VERIFY_REQUIRED;
     struct net_addr at = { .len = sizeof at.sa };
 
-    if (o->listen_fd == UINT64_MAX && net_addr_parse(o->listen, &at, e) < 0)
-        return err_wrap(e, "--listen");
-    if (o->listen_fd != UINT64_MAX &&
-        getsockname((int)o->listen_fd, (struct sockaddr *)&at.sa, &at.len) < 0)
-        return err_sys(e, "--listen-fd %llu", (unsigned long long)o->listen_fd);
-    o->is_local = net_addr_is_loopback(&at);
-    if (o->is_unauthenticated_allowed || o->authz_mode || o->mode != AUTHORIZE_ALL || o->is_local)
+    if (text == o->listen && o->listen_fd != UINT64_MAX) {
+        if (getsockname((int)o->listen_fd, (struct sockaddr *)&at.sa, &at.len) < 0)
+            return err_sys(e, "--listen-fd %llu", (unsigned long long)o->listen_fd);
+    } else if (!is_said(text)) {
         return 0;
-    (void)err_set(e, ERR_USAGE, "--listen %s: everybody who can connect would be served",
-                  o->listen);
+    } else if (net_addr_parse(text, &at, e) < 0) {
+        return err_wrap(e, "%s", flag);
+    }
+    *ret_is_local = net_addr_is_loopback(&at);
+    if (*ret_is_local || is_certified || o->is_unauthenticated_allowed || o->authz_mode ||
+        o->mode != AUTHORIZE_ALL)
+        return 0;
+    (void)err_set(e, ERR_USAGE, "%s %s: everybody who can connect would be served", flag, text);
     err_hint(e,
              "choose an --authz-mode, or say --allow-unauthenticated where something else decides "
              "who can connect");
     return -1;
+}
+
+static int check_access(struct router_options *o, struct err *e)
+{
+    if (!is_said(o->listen) && !is_said(o->tls_listen) && o->listen_fd == UINT64_MAX)
+        return err_set(e, ERR_USAGE, "--listen and --https-listen: one of them must be given");
+    return check_door(o, "--listen", o->listen, &o->is_local, e) < 0 ||
+                   check_door(o, "--https-listen", o->tls_listen, &o->is_tls_local, e) < 0
+               ? -1
+               : 0;
 }
 
 int router_options_check(struct router_options *o, struct err *e)
@@ -103,5 +151,8 @@ int router_options_check(struct router_options *o, struct err *e)
         err_hint(e, "--allow-unlisted-pod-ip takes Pod addresses and names as they come");
         return -1;
     }
-    return check_mode(o, e) < 0 || check_access(o, e) < 0 || zap_open(&o->zap, e) < 0 ? -1 : 0;
+    return check_mode(o, e) < 0 || check_tls(o, e) < 0 || check_access(o, e) < 0 ||
+                   zap_open(&o->zap, e) < 0
+               ? -1
+               : 0;
 }

@@ -4,16 +4,20 @@
 
 #include "base/opt.h"
 #include "cli/zap.h"
+#include "net/tls.h"
 #include "router/authorize.h"
 
 struct router_options {
-    const char *kubeconfig, *listen, *metrics, *health, *cluster_domain;
+    const char *kubeconfig, *listen, *tls_listen, *metrics, *health, *cluster_domain;
     uint64_t ready_fd, listen_fd;
     bool is_port_shared, is_help;
     /* who may */
     bool is_unauthenticated_allowed, is_token_required;
     struct opt_list allow_origin, allow_host;
-    bool is_local; /* --listen is loopback; by router_options_check */
+    const char *cert_file, *key_file, *ca_file, *mtls_mode;
+    /* by router_options_check */
+    bool is_local, is_tls_local; /* the addresses are loopback */
+    enum tls_verify client_verify;
     const char *authz_mode, *token, *secret_file, *audiences;
     uint64_t review_ttl_ms, review_rows;
     enum authorize_mode mode; /* of authz_mode, by router_options_check */

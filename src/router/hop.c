@@ -468,6 +468,7 @@ void hop_start(struct hops *hops, struct http_exchange *x)
 {
     struct hop *h = hop_new(hops, x);
     const struct router_config *c = hops->config;
+    const struct router_door *door = http_filter(x) ? &c->tls : &c->plain;
     enum authorize_verdict verdict;
     struct refusal why = { 0 };
 
@@ -480,11 +481,11 @@ void hop_start(struct hops *hops, struct http_exchange *x)
     if (c->has_access_log)
         note(h);
     http_on_gone(x, on_gone, h);
-    if (c->is_guarded && !guard_is_own_origin(http_req(x), &c->allow_origin)) {
+    if (door->is_guarded && !guard_is_own_origin(http_req(x), &c->allow_origin)) {
         refuse(h, 403, "a foreign Origin is not allowed; see --allow-origin");
         return;
     }
-    if (c->is_guarded && !guard_is_local_host(http_req(x), &c->allow_host)) {
+    if (door->is_guarded && !guard_is_local_host(http_req(x), &c->allow_host)) {
         refuse(h, 403, "this Host is not allowed; see --allow-host");
         return;
     }

@@ -25,6 +25,8 @@
 #define ROUTER_IDLE_MS           4000
 #define ROUTER_IDLE_MAX          2048
 #define ROUTER_IDLE_PER_HOST_MAX 256
+/* Between looks at the files of a certificate: stat() of two files */
+#define SECURE_LOOK_MS 1000
 /* Of clients; beyond it new connections are closed */
 #define ROUTER_CONNECTIONS_MAX 20000
 /* A client's connection between requests; the contract's */

@@ -5,13 +5,21 @@
 #include "net/peer.h"
 #include "router/hop.h"
 
+/* A way in, open. */
+struct way {
+    struct router *router;
+    const struct router_door *door;
+    struct net_listener *listener;
+    char address[NET_ADDR_TEXT_BYTES]; /* "": closed */
+};
+
 struct router {
     struct router_config config;
     struct ev_loop *loop;
     struct http_server *http;
     struct http_server *closed; /* for connections of strangers: refuses whatever they ask */
-    struct net_listener *listener;
-    char address[NET_ADDR_TEXT_BYTES];
+    struct way plain, tls;
+    struct secure *secure;
     struct hops hops;
 };
 
@@ -38,15 +46,26 @@ static bool is_owner(int fd, const struct net_addr *peer)
 
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)
 {
-    struct router *r = ctx;
+    struct way *way = ctx;
+    struct router *r = way->router;
+    struct http_server *to = r->http;
+    struct conn_filter *filter = NULL;
     char text[NET_ADDR_TEXT_BYTES];
+    struct err e;
 
-    if (r->config.is_owner_only && !is_owner(fd, peer)) {
+    if (way->door->is_owner_only && !is_owner(fd, peer)) {
         log_warn("router.stranger", KV("peer", net_addr_text(peer, text)));
-        http_server_accept(r->closed, fd, peer);
+        to = r->closed;
+    }
+    if (way == &r->tls && secure_filter(r->secure, fd, &filter, &e) < 0) {
+        log_warn("router.accept", KV("err", &e));
+        (void)close(fd);
         return;
     }
-    http_server_accept(r->http, fd, peer);
+    if (filter)
+        http_server_take(to, fd, filter, peer);
+    else
+        http_server_accept(to, fd, peer);
 }
 
 static void open_sides(struct router *r)
@@ -73,17 +92,38 @@ static void open_sides(struct router *r)
                              .tally = tally_new() };
 }
 
-static int listen_for(struct router *r, struct err *e)
+static int open_way(struct router *r, struct way *way, const struct router_door *door,
+                    struct err *e)
+{
+    struct net_addr at;
+    int rc;
+
+    way->router = r;
+    way->door = door;
+    if (door->listen_fd >= 0) {
+        rc = net_listen_fd(r->loop, door->listen_fd, on_accept, way, &way->listener, e);
+    } else {
+        if (!door->listen || !*door->listen)
+            return 0;
+        if (net_addr_parse(door->listen, &at, e) < 0)
+            return -1;
+        rc = (r->config.is_port_shared ? net_listen_shared : net_listen)(r->loop, &at, on_accept,
+                                                                         way, &way->listener, e);
+    }
+    if (rc == 0)
+        (void)net_addr_text(net_listener_addr(way->listener), way->address);
+    return rc;
+}
+
+static int open_tls(struct router *r, struct err *e)
 {
     const struct router_config *c = &r->config;
-    struct net_addr at;
 
-    if (c->listen_fd >= 0)
-        return net_listen_fd(r->loop, c->listen_fd, on_accept, r, &r->listener, e);
-    if (net_addr_parse(c->listen, &at, e) < 0)
+    if (c->tls.listen_fd < 0 && (!c->tls.listen || !*c->tls.listen))
+        return 0;
+    if (secure_open(r->loop, &c->certificates, r->hops.tally, &r->secure, e) < 0)
         return -1;
-    return (c->is_port_shared ? net_listen_shared : net_listen)(r->loop, &at, on_accept, r,
-                                                                &r->listener, e);
+    return open_way(r, &r->tls, &c->tls, e);
 }
 
 int router_open(struct ev_loop *loop, const struct router_config *config, struct router **ret,
@@ -94,24 +134,33 @@ int router_open(struct ev_loop *loop, const struct router_config *config, struct
     r->config = *config;
     r->loop = loop;
     open_sides(r);
-    if (listen_for(r, e) < 0) {
+    if (open_way(r, &r->plain, &r->config.plain, e) < 0 || open_tls(r, e) < 0) {
         router_close(r);
         return -1;
     }
-    (void)net_addr_text(net_listener_addr(r->listener), r->address);
     *ret = r;
     return 0;
 }
 
 const char *router_address(const struct router *r)
 {
-    return r->address;
+    return *r->plain.address ? r->plain.address : NULL;
+}
+
+const char *router_tls_address(const struct router *r)
+{
+    return *r->tls.address ? r->tls.address : NULL;
+}
+
+static void close_ways(struct router *r)
+{
+    net_listener_close(take_ptr(&r->plain.listener));
+    net_listener_close(take_ptr(&r->tls.listener));
 }
 
 void router_drain(struct router *r, ev_fn done, void *ctx)
 {
-    net_listener_close(r->listener);
-    r->listener = NULL;
+    close_ways(r);
     http_server_drain(r->http, done, ctx);
 }
 
@@ -119,13 +168,14 @@ void router_close(struct router *r)
 {
     if (!r)
         return;
-    net_listener_close(r->listener);
+    close_ways(r);
     hops_close(&r->hops);
     http_server_free(r->http);
     http_server_free(r->closed);
     http_client_free(r->hops.client);
     while (r->hops.first)
         ev_loop_turn(r->loop);
+    secure_close(r->secure);
     tally_free(r->hops.tally);
     free(r);
 }

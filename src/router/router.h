@@ -12,22 +12,29 @@
 #include "base/opt.h"
 #include "router/authorize.h"
 #include "router/pick.h"
+#include "router/secure.h"
 
 struct dial_resolver;
 struct router;
+
+/* One of the two ways in. */
+struct router_door {
+    int listen_fd;      /* takes it: a socket that listens already; -1: `listen` says where */
+    const char *listen; /* HOST:PORT; NULL or "": closed */
+    /* Nobody is asked who they are: pages of other sites are kept out, but for what is allowed beside our own. */
+    bool is_guarded;
+    bool is_owner_only; /* of this machine's users only ours and root are served */
+};
 
 struct router_config {
     struct picker *picker;
     struct authorizer *authorizer;
     struct dial_resolver *resolver; /* for targets by name */
     struct match_rules rules;
-    int listen_fd;       /* takes it: a socket that listens already; -1: `listen` says where */
-    const char *listen;  /* HOST:PORT */
-    bool is_port_shared; /* several routers listen there */
-    /* Nobody is asked who they are: pages of other sites are kept out, with what is allowed beside our own. */
-    bool is_guarded;
+    struct router_door plain, tls;
+    struct secure_config certificates; /* of tls */
+    bool is_port_shared;               /* several routers listen there */
     struct opt_list allow_origin, allow_host;
-    bool is_owner_only;      /* of this machine's users only ours and root are served */
     uint64_t max_body_bytes; /* of a request; 0: any */
     unsigned retries;        /* of connections that nobody took */
     uint64_t retry_first_ms, retry_most_ms;
@@ -37,8 +44,9 @@ struct router_config {
 /* Listens; serves from the loop's next turn on. */
 int router_open(struct ev_loop *loop, const struct router_config *config, struct router **ret,
                 struct err *e);
-/* The real address; lives as long as the router. */
+/* The real addresses, which live as long as the router; NULL: closed. */
 const char *router_address(const struct router *r);
+const char *router_tls_address(const struct router *r);
 /* No new connections, what is under way ends; done(ctx) when it has. Switched connections are not waited for. */
 void router_drain(struct router *r, ev_fn done, void *ctx);
 /* At once. Not for callbacks: turns the loop. The picker must live until it returned. */
