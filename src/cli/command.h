@@ -71,6 +71,8 @@ int router_command(int argc, char **argv);
 extern const struct opt_program doctor_program;
 int doctor_command(int argc, char **argv);
 
+/* main.c: the full program has it. */
+bool command_is_known(const char *name);
 /* command.c: a message on stderr with its hint. Returns `code`. */
 int command_fail(const struct err *e, int code);
 /* Prints what `make` writes for the program. */

@@ -19,7 +19,8 @@ static int version_command(int argc, char **argv)
 static int help_command(int argc, char **argv);
 
 static const struct command commands[] = {
-    { "up", "the whole system on this machine: API, controllers, pools", &up_program, up_command },
+    { "up", "the whole system on this machine: API, pools, node and router", &up_program,
+      up_command },
     { "down", "end it", &down_program, down_command },
     { "status", "say what is up, and how full the pools are", &status_program, status_command },
     { "kubeconfig", "print it, or put it into your own", &kubeconfig_program, kubeconfig_command },
@@ -61,6 +62,11 @@ static const struct command *find(const char *name)
             return c;
     }
     return NULL;
+}
+
+bool command_is_known(const char *name)
+{
+    return find(name);
 }
 
 static int unknown(const char *name)

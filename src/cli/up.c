@@ -21,6 +21,7 @@ static const struct opt opts[] = {
     { "--detach", NULL, OPT_BOOL, AT_FIELD(is_detached), NULL, 0, 0, NULL, "go on in the background; returns when all of it serves", "Running", 'd' },
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "where everything is kept; default: $XDG_STATE_HOME/silica, for root /var/lib/silica" },
     { "--listen", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", "of the API server; default: loopback, the port of last time, else 6443 or the next free one", "Serving" },
+    { "--router-listen", NULL, OPT_STR, AT_FIELD(router_listen), NULL, 0, 0, "HOST:PORT", "of the router; default: loopback, the port of last time, else 8090 or the next free one" },
     { "--tls-san", NULL, OPT_LIST, AT_FIELD(sans), NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" },
     { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when all of it serves" },
     { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error: of the parts' logs, in DIR/logs", "Logs" },
@@ -39,7 +40,7 @@ const struct opt_program up_program = {
     .opts = opts,
     .opt_count = LEN(opts),
     .epilog =
-        "Serves the Kubernetes API for sandboxes with its controllers, from processes that come back when they die.\n"
+        "Serves the Kubernetes API for sandboxes with controllers, node and router, from processes that come back.\n"
         "The first start writes a kubeconfig, two templates (python-sandbox-template, simple-sandbox-template) and two\n"
         "pools (python-sandbox-pool, python-sandbox-warmpool); what you change or delete stays so. Ctrl-C, TERM and\n"
         "`silica down` end it. Another --data is another system. See silica status, kubeconfig, env, token.",

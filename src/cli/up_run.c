@@ -21,7 +21,7 @@
 #define PARTS_MAX   4
 #define PATIENCE_MS 10000 /* for a part to end; then it is killed, which loses nothing */
 
-/* In the order of their start; each is started when the one before it serves, and they end the other way round. */
+/* The first part is started alone: the others need it. They end the other way round, one by one. */
 struct up {
     const struct up_options *o;
     struct place *place;
@@ -29,7 +29,9 @@ struct up {
     struct ev_children *kids;
     struct part *parts[PARTS_MAX];
     size_t count;
-    int api_fd, router_fd, parts_fd; /* held here, so that callers wait while a part is away */
+    int api_fd, router_fd, parts_fd,
+        node_fd; /* held here, so that callers wait while a part is away */
+    char node_config[4200], router_config[4200], router_host[128];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
     struct err e; /* why it stops */
@@ -117,18 +119,19 @@ static void stop(struct up *u, const struct err *why)
     stop_next(u);
 }
 
-static void start_next(struct up *u)
+static void start_more(struct up *u)
 {
+    bool is_ready = true;
     struct err e;
 
     for (size_t i = 0; i < u->count; i++) {
-        if (part_has_served(u->parts[i]))
-            continue;
         if (part_state(u->parts[i]) == PART_ABSENT)
             part_start(u->parts[i]);
-        return;
+        is_ready = is_ready && part_has_served(u->parts[i]);
+        if (i == 0 && !is_ready)
+            return;
     }
-    if (u->is_ready)
+    if (u->is_ready || !is_ready || u->is_stopping)
         return;
     u->is_ready = true;
     write_info(u);
@@ -186,7 +189,7 @@ static void on_line(void *ctx, struct part *p, struct span line)
     }
     pool = json_cstr(json_get(json_doc_root(doc), "warm"));
     if (!pool) {
-        start_next(u);
+        start_more(u);
         return;
     }
     (void)json_i64(json_get(json_doc_root(doc), "ready"), &ready);
@@ -215,22 +218,65 @@ static int add_part(struct up *u, const char *name, int listen_fd, const char *c
     return 0;
 }
 
-static int add_parts(struct up *u, struct err *e)
+static int add_control(struct up *u, struct err *e)
 {
-    const char *control[PART_ARGS_MAX + 1] = { "control", "--data", u->place->path, "--log-level",
-                                               u->o->log_level };
-    const char *parts[] = {
-        "parts", "--data", u->place->path, "--log-level", u->o->log_level, NULL
-    };
+    const char *argv[PART_ARGS_MAX + 1] = { "control", "--data", u->place->path, "--log-level",
+                                            u->o->log_level };
     size_t n = 5;
 
-    for (size_t i = 0; i < u->o->sans.n && n + 2 < LEN(control); i++) {
-        control[n++] = "--tls-san";
-        control[n++] = u->o->sans.v[i];
+    for (size_t i = 0; i < u->o->sans.n && n + 2 < LEN(argv); i++) {
+        argv[n++] = "--tls-san";
+        argv[n++] = u->o->sans.v[i];
     }
-    return add_part(u, "control", u->api_fd, control, e) < 0
+    return add_part(u, "control", u->api_fd, argv, e);
+}
+
+static int add_node(struct up *u, struct err *e)
+{
+    const char *const argv[] = { "node",        "--kubeconfig",  u->node_config,
+                                 "--data",      u->place->path,  "--pod-socket-fd",
+                                 "0",           "--ready-fd",    "1",
+                                 "--log-level", u->o->log_level, NULL };
+
+    return add_part(u, "node", u->node_fd, argv, e);
+}
+
+static int add_router(struct up *u, struct err *e)
+{
+    const char *const argv[] = { "router",
+                                 "--kubeconfig",
+                                 u->router_config,
+                                 "--listen-fd",
+                                 "0",
+                                 "--ready-fd",
+                                 "1",
+                                 "--metrics-listen",
+                                 "0",
+                                 "--health-listen",
+                                 "0",
+                                 "--allow-loopback-pod-ip",
+                                 "--proxy-timeout",
+                                 "3600s",
+                                 "--zap-encoder",
+                                 "console",
+                                 "--zap-log-level",
+                                 strcmp(u->o->log_level, "warn") == 0 ? "error" : u->o->log_level,
+                                 NULL };
+
+    return add_part(u, "router", u->router_fd, argv, e);
+}
+
+static int add_parts(struct up *u, struct err *e)
+{
+    const char *const parts[] = { "parts",         "--data",
+                                  u->place->path,  "--log-level",
+                                  u->o->log_level, u->router_fd >= 0 ? "--router" : NULL,
+                                  u->router_host,  NULL };
+
+    return add_control(u, e) < 0 || add_part(u, "parts", u->parts_fd, parts, e) < 0 ||
+                   add_node(u, e) < 0 || (u->router_fd >= 0 && add_router(u, e) < 0)
                ? -1
-               : add_part(u, "parts", u->parts_fd, parts, e);
+               : 0;
 }
 
 /* ---- life ---- */
@@ -246,14 +292,25 @@ static void on_signal(void *ctx, int number)
 static int listen_all(struct up *u, struct err *e)
 {
     const struct place_port api = { u->o->listen, "port", 6443 };
+    const struct place_port router = { u->o->router_listen, "router-port", 8090 };
+    const char *path = u->place->path;
+    int dir_fd = u->place->dir.fd;
 
     if (place_listen(u->place, &api, &u->api_fd, e) < 0 ||
         place_address(u->api_fd, u->addresses.listen, sizeof u->addresses.listen, e) < 0)
         return err_wrap(e, "the API server");
-    if (dir_listen(u->place->dir.fd, PARTS_SOCKET, SOCK_STREAM, &u->parts_fd, e) < 0)
+    if (dir_listen(dir_fd, PARTS_SOCKET, SOCK_STREAM, &u->parts_fd, e) < 0 ||
+        dir_listen(dir_fd, NODE_SOCKET, SOCK_STREAM, &u->node_fd, e) < 0)
         return -1;
-    (void)snprintf(u->addresses.kubeconfig, sizeof u->addresses.kubeconfig, "%s/kubeconfig",
-                   u->place->path);
+    (void)snprintf(u->addresses.kubeconfig, sizeof u->addresses.kubeconfig, "%s/kubeconfig", path);
+    (void)snprintf(u->node_config, sizeof u->node_config, "%s/node.kubeconfig", path);
+    (void)snprintf(u->router_config, sizeof u->router_config, "%s/router.kubeconfig", path);
+    if (!command_is_known("router"))
+        return 0;
+    if (place_listen(u->place, &router, &u->router_fd, e) < 0 ||
+        place_address(u->router_fd, u->router_host, sizeof u->router_host, e) < 0)
+        return err_wrap(e, "the router");
+    (void)snprintf(u->addresses.router, sizeof u->addresses.router, "http://%s", u->router_host);
     return 0;
 }
 
@@ -265,7 +322,7 @@ static int serve(struct up *u, struct err *e)
         ev_children_open(u->loop, signals, on_signal, u, &u->kids, e) < 0 || listen_all(u, e) < 0 ||
         add_parts(u, e) < 0)
         return -1;
-    start_next(u);
+    start_more(u);
     ev_loop_run(u->loop);
     if (!u->has_failed)
         return 0;
@@ -275,9 +332,13 @@ static int serve(struct up *u, struct err *e)
 
 int up_run(const struct up_options *o, struct place *place, struct err *e)
 {
-    struct up u = {
-        .o = o, .place = place, .api_fd = -1, .router_fd = -1, .parts_fd = -1, .started = time(NULL)
-    };
+    struct up u = { .o = o,
+                    .place = place,
+                    .api_fd = -1,
+                    .router_fd = -1,
+                    .parts_fd = -1,
+                    .node_fd = -1,
+                    .started = time(NULL) };
     int rc;
 
     (void)signal(SIGPIPE, SIG_IGN);
@@ -289,6 +350,7 @@ int up_run(const struct up_options *o, struct place *place, struct err *e)
     own_fd_close(&u.api_fd);
     own_fd_close(&u.router_fd);
     own_fd_close(&u.parts_fd);
+    own_fd_close(&u.node_fd);
     if (u.kids)
         ev_children_close(u.kids);
     if (u.loop)

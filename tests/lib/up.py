@@ -17,7 +17,7 @@ import tempfile
 from harness.server import TREE, wait_until
 from lib import controlplane
 
-PORTS = ["--listen", "127.0.0.1:0"]
+PORTS = ["--listen", "127.0.0.1:0", "--router-listen", "127.0.0.1:0"]
 
 
 def program():
@@ -93,6 +93,16 @@ class Up:
 
         wait_until(is_back, 60, f"{part} is back")
 
+    def pool(self, name="python-sandbox-pool"):
+        return self.api.call("GET", f"/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxwarmpools/{name}")
+
+    def wait_warm(self, name="python-sandbox-pool"):
+        def is_warm():
+            pool = self.pool(name)
+            return pool.get("status", {}).get("readyReplicas", 0) >= pool["spec"]["replicas"]
+
+        wait_until(is_warm, 120, f"{name} is warm")
+
     def kubectl(self, *args, check=True, stdin=None, kubeconfig=None):
         done = subprocess.run([controlplane.peer("kubectl"), "--kubeconfig", str(kubeconfig or self.ready["kubeconfig"]),
                                "--cache-dir", str(self.directory / "cache"), *map(str, args)], input=stdin or "",
@@ -117,6 +127,8 @@ class Up:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        if self.data.exists():
+            self.run("down", "--sandboxes", check=False)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self):

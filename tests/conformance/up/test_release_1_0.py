@@ -1,0 +1,47 @@
+"""What release 1.0 added, and what needs it: named claims, variables, deadlines, in-cluster mode by address, the async client."""
+
+import asyncio
+
+import pytest
+from conftest import RELEASE
+
+pytestmark = pytest.mark.skipif(RELEASE < (1, 0), reason="release 1.0 added it")
+
+
+def test_named_claims_and_variables(client):
+    first = client.create_sandbox("python-sandbox-pool", claim_name="by-name", env={"GREETING": "hi there"})
+    try:
+        assert first.commands.run("sh -c 'echo $GREETING'").stdout == "hi there\n"
+        second = client.create_sandbox("python-sandbox-pool", claim_name="by-name", adopt_existing=True)
+        assert second.claim_name == first.claim_name and second.commands.run("echo 1").stdout == "1\n"
+    finally:
+        client.delete_sandbox("by-name")
+
+
+def test_a_deadline(make):
+    late = make().commands.run("sleep 60", command_timeout=1)
+    assert late.timed_out and late.exit_code == 124
+
+
+def test_in_cluster_by_address(up):
+    from k8s_agent_sandbox import SandboxClient, models
+    client = SandboxClient(connection_config=models.SandboxInClusterConnectionConfig())
+    box = client.create_sandbox("python-sandbox-pool")
+    try:
+        assert box.get_pod_ip().startswith("127.")
+        assert box.commands.run("echo by address").stdout == "by address\n"
+    finally:
+        box.terminate()
+
+
+def test_async(up):
+    from k8s_agent_sandbox import AsyncSandboxClient, models
+
+    async def use():
+        config = models.SandboxDirectConnectionConfig(api_url=up.ready["router"])
+        async with AsyncSandboxClient(connection_config=config) as client:
+            boxes = await asyncio.gather(*(client.create_sandbox("python-sandbox-pool") for _ in range(3)))
+            done = await asyncio.gather(*(b.commands.run(f"echo {i}") for i, b in enumerate(boxes)))
+            return [d.stdout for d in done]
+
+    assert asyncio.run(use()) == ["0\n", "1\n", "2\n"]
