@@ -225,8 +225,10 @@ static void start(struct queue *q, struct queue_item *it)
 static void pump(void *ctx)
 {
     struct queue *q = ctx;
+    bool is_yielding = q->spec.yields && q->spec.yields(q->spec.ctx);
+    unsigned most = is_yielding ? QUEUE_PER_TURN_YIELDING : q->spec.per_turn;
 
-    for (unsigned i = 0; i < q->spec.per_turn && q->working_count < q->spec.workers; i++) {
+    for (unsigned i = 0; i < most && q->working_count < q->spec.workers; i++) {
         struct queue_item *it = q->is_closed ? NULL : take(q); /* the work may close the queue */
 
         if (!it)
@@ -382,6 +384,11 @@ void queue_close(struct queue *q, void (*closed)(void *ctx), void *ctx)
     q->closed = closed;
     q->closed_ctx = ctx;
     end_if_idle(q);
+}
+
+size_t queue_load(const struct queue *q)
+{
+    return q->waiting_count + q->working_count;
 }
 
 void queue_stats(const struct queue *q, struct queue_stats *ret)

@@ -31,6 +31,8 @@ enum queue_priority { QUEUE_LOW, QUEUE_NORMAL, QUEUE_HIGH };
 #define QUEUE_RETRY_MOST_MS  (1000000) /* the same: 1000 s */
 /* Then the loop goes on to other queues and to I/O. A queue whose keys matter more takes more in its turn. */
 #define QUEUE_PER_TURN 64
+/* The same while something more urgent is to be done. */
+#define QUEUE_PER_TURN_YIELDING 4
 
 struct queue_spec {
     const char *name;   /* in metrics; borrowed as long as the queue lives */
@@ -41,6 +43,9 @@ struct queue_spec {
     double retry_rate;  /* retries a second, over all keys; 0: as many as there are */
     double retry_burst; /* with retry_rate: as many may come at once */
     void (*work)(void *ctx, struct queue_item *item);
+    bool (*yields)(
+        void *
+            ctx); /* something more urgent is to be done: few are started in this turn; NULL: never */
     void *ctx;
 };
 
@@ -67,6 +72,9 @@ void queue_retry(struct queue_item *item);
 
 /* No item is started any more; `closed` is called once all that are worked on have ended, and the queue is gone. */
 void queue_close(struct queue *q, void (*closed)(void *ctx), void *ctx);
+
+/* Keys that wait to be taken or are worked on. */
+size_t queue_load(const struct queue *q);
 
 struct queue_stats {
     const char *name;

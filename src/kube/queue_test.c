@@ -316,6 +316,37 @@ static void test_one_turn_takes_only_its_share(void **state)
     close_queue(&f);
 }
 
+static bool is_urgent;
+
+static bool yields(void *ctx)
+{
+    (void)ctx;
+    return is_urgent;
+}
+
+static void test_one_that_yields_takes_few(void **state)
+{
+    struct fixture f;
+    char name[16];
+
+    (void)state;
+    open_queue(&f, (struct queue_spec){ .workers = 10, .yields = yields });
+    f.ends_at_once = true;
+    for (int i = 0; i < 10; i++) {
+        (void)snprintf(name, sizeof name, "%d", i);
+        queue_add(f.queue, "n", name, QUEUE_NORMAL);
+    }
+    assert_int_equal(queue_load(f.queue), 10);
+    is_urgent = true;
+    turns(&f, 1);
+    assert_string_equal(f.taken, "0 1 2 3 ");
+    assert_int_equal(queue_load(f.queue), 6);
+    is_urgent = false;
+    turns(&f, 1);
+    assert_string_equal(f.taken, "0 1 2 3 4 5 6 7 8 9 ");
+    close_queue(&f);
+}
+
 static void test_metrics_have_the_public_names(void **state)
 {
     struct fixture f;
@@ -389,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_all_retries_together_have_a_rate),
         cmocka_unit_test(test_closing_waits_for_the_workers_only),
         cmocka_unit_test(test_one_turn_takes_only_its_share),
+        cmocka_unit_test(test_one_that_yields_takes_few),
         cmocka_unit_test(test_metrics_have_the_public_names),
         cmocka_unit_test(test_thousands_of_keys_come_and_go),
     };
