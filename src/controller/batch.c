@@ -1,5 +1,7 @@
 #include "controller/batch.h"
 
+#include "controller/limits.h"
+
 struct batch_call {
     struct batch *batch;
     size_t i;
@@ -10,7 +12,7 @@ static void next_round(struct batch *b);
 static void take(struct batch *b, size_t i, const struct kube_answer *answer)
 {
     if (answer->object && !answer->refusal && !object_is_deleting(answer->object))
-        shared_learn(b->shared, answer->object);
+        shared_learn(b->shared, answer->object, NULL);
     b->waiting--;
     if (!b->answered(b->ctx, i, answer))
         b->has_failed = true;
@@ -49,7 +51,8 @@ static void send(struct batch *b, size_t i)
 
 static void next_round(struct batch *b)
 {
-    size_t end = MIN(b->begun + b->size, b->count);
+    size_t most = shared_is_busy(b->shared) ? MIN(b->size, (size_t)BATCH_BUSY) : b->size;
+    size_t end = MIN(b->begun + most, b->count);
 
     if (b->has_failed || b->begun == b->count) {
         b->finished(b->ctx);

@@ -1,6 +1,6 @@
 /* batch: many writes at once, few at first: one, two, four, ... as long as all of them succeed.
  *
- * A server that refuses everything then hears one call, not three hundred.
+ * A server that refuses everything then hears one call, not three hundred. While claims wait, it is few at any time.
  *
  * Owns:     its calls; embedded by who runs it, who must not go before `finished`.
  * Threads:  the loop's. Callbacks come in later turns.

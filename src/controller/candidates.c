@@ -4,6 +4,7 @@
 #include "controller/condition.h"
 #include "controller/keys.h"
 #include "controller/names.h"
+#include "kube/keymap.h"
 
 #include <string.h>
 
@@ -27,6 +28,15 @@ struct pool {
     char *namespace, *name;
     struct line *lines;
     size_t count; /* entries in all, taken ones too */
+    struct waiter *first, **last;
+};
+
+/* A claim that waits for a member to get its address. */
+struct waiter {
+    struct keymap_node node;
+    struct waiter *next, **link; /* of its pool */
+    struct pool *pool;
+    char texts[]; /* namespace, name */
 };
 
 struct entry {
@@ -41,6 +51,9 @@ struct candidates {
     struct pool *pools[POOL_SLOTS];
     struct entry **slots;
     size_t slot_count, count;
+    struct keymap waiters;
+    candidates_wake_fn wake;
+    void *ctx;
 };
 
 static uint64_t hash_of(const char *namespace, const char *name)
@@ -67,8 +80,68 @@ static struct pool *pool_of(struct candidates *c, const char *namespace, const c
         *at = NEW(struct pool);
         (*at)->namespace = own_strdup(namespace);
         (*at)->name = own_strdup(name);
+        (*at)->last = &(*at)->first;
     }
     return *at;
+}
+
+/* ---- claims that wait ---- */
+
+static void drop_waiter(struct candidates *c, struct waiter *w)
+{
+    *w->link = w->next;
+    if (w->next)
+        w->next->link = w->link;
+    else
+        w->pool->last = w->link;
+    keymap_remove(&c->waiters, &w->node);
+    free(w);
+}
+
+/* In a later turn the claim looks for itself. */
+static void wake_first(struct candidates *c, struct pool *pool)
+{
+    struct waiter *w = pool->first;
+
+    if (!w)
+        return;
+    c->wake(c->ctx, w->node.namespace, w->node.name);
+    drop_waiter(c, w);
+}
+
+static struct waiter *find_waiter(const struct candidates *c, const char *namespace,
+                                  const char *claim)
+{
+    struct keymap_node *found = c->waiters.count ? keymap_get(&c->waiters, namespace, claim) : NULL;
+
+    return found ? CONTAINER(found, struct waiter, node) : NULL;
+}
+
+void candidates_unwait(struct candidates *c, const char *namespace, const char *claim)
+{
+    struct waiter *w = find_waiter(c, namespace, claim);
+
+    if (w)
+        drop_waiter(c, w);
+}
+
+void candidates_wait(struct candidates *c, const char *namespace, const char *pool,
+                     const char *claim)
+{
+    struct pool *p = *pool_slot(c, namespace, pool);
+    size_t ns_bytes = strlen(namespace) + 1, name_bytes = strlen(claim) + 1;
+    struct waiter *w;
+
+    if (!p || find_waiter(c, namespace, claim))
+        return;
+    w = own_new(sizeof *w + ns_bytes + name_bytes);
+    memcpy(w->texts, namespace, ns_bytes);
+    memcpy(w->texts + ns_bytes, claim, name_bytes);
+    keymap_add(&c->waiters, &w->node, w->texts, w->texts + ns_bytes);
+    w->pool = p;
+    w->link = p->last;
+    *p->last = w;
+    p->last = &w->next;
 }
 
 static void drop_pool(struct candidates *c, struct pool *pool)
@@ -76,6 +149,8 @@ static void drop_pool(struct candidates *c, struct pool *pool)
     struct pool **at = pool_slot(c, pool->namespace, pool->name);
     struct line *line;
 
+    while (pool->first)
+        wake_first(c, pool);
     *at = pool->next;
     while ((line = pool->lines)) {
         pool->lines = line->next;
@@ -211,7 +286,7 @@ static enum level level_of(const struct object *sandbox)
                : LEVEL_NETWORKED;
 }
 
-static void place(struct entry *e, const struct object *sandbox)
+static void place(struct candidates *c, struct entry *e, const struct object *sandbox)
 {
     const char *node = object_text(sandbox, "status.nodeName");
     struct line *line = line_of(e->pool, node ? node : "", level_of(sandbox));
@@ -220,6 +295,8 @@ static void place(struct entry *e, const struct object *sandbox)
         return;
     leave_line(e);
     join_line(e, line);
+    if (line->level != LEVEL_PENDING)
+        wake_first(c, e->pool);
 }
 
 static void see(struct candidates *c, const struct object *sandbox, bool is_release)
@@ -242,7 +319,7 @@ static void see(struct candidates *c, const struct object *sandbox, bool is_rele
         return; /* taken: whoever has it says when not */
     if (!e)
         e = add_entry(c, namespace, name, owner.name);
-    place(e, sandbox);
+    place(c, e, sandbox);
 }
 
 void candidates_see(struct candidates *c, const struct object *sandbox)
@@ -311,10 +388,12 @@ size_t candidates_pending(const struct candidates *c, const char *namespace, con
 
 /* ---- life ---- */
 
-struct candidates *candidates_new(void)
+struct candidates *candidates_new(candidates_wake_fn wake, void *ctx)
 {
     struct candidates *c = NEW(struct candidates);
 
+    c->wake = wake;
+    c->ctx = ctx;
     c->slot_count = FIRST_SLOTS;
     c->slots = own_array(c->slot_count, sizeof(struct entry *));
     return c;
@@ -328,5 +407,6 @@ void candidates_free(struct candidates *c)
         while (c->slots[i])
             remove_entry(c, &c->slots[i]);
     free(c->slots);
+    keymap_done(&c->waiters);
     free(c);
 }

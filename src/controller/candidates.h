@@ -15,7 +15,10 @@
 
 struct candidates;
 
-struct candidates *candidates_new(void);
+/* wake: a claim that waits may find one now; it waits no longer. May come from within candidates_see and _release. */
+typedef void (*candidates_wake_fn)(void *ctx, const char *namespace, const char *claim);
+
+struct candidates *candidates_new(candidates_wake_fn wake, void *ctx);
 void candidates_free(struct candidates *c);
 
 /* Owned by a pool, labelled as one of its own, and not on its way out. */
@@ -30,6 +33,12 @@ const char *candidates_take(struct candidates *c, const char *namespace, const c
 /* Gives it back: `sandbox` as it is now, NULL when it is gone. */
 void candidates_release(struct candidates *c, const char *namespace, const char *name,
                         const struct object *sandbox);
+/* The claim is woken when a member of the pool can be taken, or when none is left that could become one; first come, first
+ * served. There must be one that has no address yet. */
+void candidates_wait(struct candidates *c, const char *namespace, const char *pool,
+                     const char *claim);
+/* It does not wait (any more). */
+void candidates_unwait(struct candidates *c, const char *namespace, const char *claim);
 /* Members of the pool that have no address yet. */
 size_t candidates_pending(const struct candidates *c, const char *namespace, const char *pool);
 

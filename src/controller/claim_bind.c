@@ -19,6 +19,18 @@ static void use(struct claim_pass *p, struct object *sandbox, const char *launch
     p->state = AT_FOLLOW;
 }
 
+static void got_unlock(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+
+    if (outcome_of(answer) == OUTCOME_GONE) {
+        p->state = AT_OVER;
+    } else if (claim_pass_is_done(p, answer)) {
+        pass_set(&p->claim, answer->object);
+        p->state = p->after_unlock;
+    }
+}
+
 /* The reference says nothing that is so: it goes, and the search begins again. */
 static void unlock(struct claim_pass *p, enum claim_state after)
 {
@@ -26,27 +38,7 @@ static void unlock(struct claim_pass *p, enum claim_state after)
 
     p->after_unlock = after;
     p->state = AT_UNLOCK;
-    claim_pass_call(p, &step);
-}
-
-void bind_got_unlock(struct claim_pass *p, const struct kube_answer *answer)
-{
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        pass_set(&p->claim, answer->object);
-        p->state = p->after_unlock;
-        return;
-    case OUTCOME_GONE:
-        p->state = AT_OVER;
-        return;
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
-        claim_pass_start_over(p);
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        claim_pass_fail_of(p, answer);
-    }
+    pass_call(&p->pass, &step, got_unlock);
 }
 
 /* By the status, the lock, its own name. True: the search is over, for now. */
@@ -106,7 +98,7 @@ static bool waits_for_pending(struct claim_pass *p, size_t pending)
               CLAIM_PATIENCE_MS;
     if (left_ms <= 0)
         return false;
-    claim_pass_look_again(p, MIN((uint64_t)left_ms, (uint64_t)CLAIM_POLL_MS));
+    pass_look_again(&p->pass, MIN((uint64_t)left_ms, (uint64_t)CLAIM_POLL_MS));
     p->state = AT_OVER;
     return true;
 }
@@ -134,56 +126,34 @@ void bind_find(struct claim_pass *p)
         }
         if (waits_for_pending(p, pending))
             return;
+        candidates_unwait(p->r->candidates, object_namespace(p->claim), object_name(p->claim));
     }
     p->state = AT_CREATE;
 }
 
 /* ---- adoption ---- */
 
+static void got_lock(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+
+    if (outcome_of(answer) == OUTCOME_GONE) {
+        claim_pass_let_go(p);
+        p->state = AT_OVER;
+    } else if (claim_pass_is_done(p, answer)) {
+        pass_set(&p->claim, answer->object);
+        p->state = AT_TAKE;
+        if (ownership_of(p->candidate, p->claim) == OWNED)
+            use(p, p->candidate, LAUNCH_WARM);
+    }
+}
+
 void bind_lock(struct claim_pass *p)
 {
     const struct timespec *now = p->r->config->has_no_claim_times ? NULL : &p->pass.now;
     struct step step = claim_lock(p->claim, object_name(p->candidate), now, p->pass.ed);
 
-    claim_pass_call(p, &step);
-}
-
-void bind_got_lock(struct claim_pass *p, const struct kube_answer *answer)
-{
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        pass_set(&p->claim, answer->object);
-        p->state = AT_TAKE;
-        if (ownership_of(p->candidate, p->claim) == OWNED)
-            use(p, p->candidate, LAUNCH_WARM);
-        return;
-    case OUTCOME_GONE:
-        claim_pass_let_go(p);
-        p->state = AT_OVER;
-        return;
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
-        claim_pass_start_over(p);
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        claim_pass_let_go(p);
-        claim_pass_fail_of(p, answer);
-    }
-}
-
-void bind_take(struct claim_pass *p)
-{
-    struct claim_source source = claim_source_of(p->pass.shared, p->claim, p->pass.ed);
-    struct step step;
-
-    if (claim_adopt(p->claim, source.template, p->candidate, p->pass.ed, &step, &p->why) < 0) {
-        pass_fault(&p->pass, p->why.msg);
-        claim_pass_let_go(p);
-        claim_pass_fail(p, CLAIM_ERROR);
-        return;
-    }
-    claim_pass_call(p, &step);
+    pass_call(&p->pass, &step, got_lock);
 }
 
 static void adopted(struct claim_pass *p, struct object *sandbox)
@@ -199,29 +169,28 @@ static void adopted(struct claim_pass *p, struct object *sandbox)
     p->state = AT_STATUS;
 }
 
-void bind_got_take(struct claim_pass *p, const struct kube_answer *answer)
+static void got_take(void *self, const struct kube_answer *answer)
 {
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        adopted(p, answer->object);
-        return;
-    case OUTCOME_GONE:
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
+    struct claim_pass *p = self;
+
+    if (verdict_of(answer) == VERDICT_CHANGED)
         p->state = AT_RESOLVE;
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        claim_pass_let_go(p);
-        claim_pass_fail_of(p, answer);
-    }
+    else if (claim_pass_is_done(p, answer))
+        adopted(p, answer->object);
 }
 
-/* The copy was behind. An assignment is never changed for another in the same pass: it is completed, or ends here. */
-void bind_resolve(struct claim_pass *p)
+void bind_take(struct claim_pass *p)
 {
-    pass_get(&p->pass, known_kinds()->sandbox, object_namespace(p->claim),
-             object_name(p->candidate), claim_pass_answered, p);
+    struct claim_source source = claim_source_of(p->pass.shared, p->claim, p->pass.ed);
+    struct step step;
+
+    if (claim_adopt(p->claim, source.template, p->candidate, p->pass.ed, &step, &p->why) < 0) {
+        pass_fault(&p->pass, p->why.msg);
+        claim_pass_let_go(p);
+        claim_pass_fail(p, CLAIM_ERROR);
+        return;
+    }
+    pass_call(&p->pass, &step, got_take);
 }
 
 static void lost(struct claim_pass *p, bool is_contention)
@@ -235,8 +204,9 @@ static void lost(struct claim_pass *p, bool is_contention)
         unlock(p, AT_STATUS);
 }
 
-void bind_got_resolve(struct claim_pass *p, const struct kube_answer *answer)
+static void got_resolve(void *self, const struct kube_answer *answer)
 {
+    struct claim_pass *p = self;
     struct claim_source source = claim_source_of(p->pass.shared, p->claim, p->pass.ed);
 
     if (outcome_of(answer) == OUTCOME_GONE) {
@@ -256,7 +226,34 @@ void bind_got_resolve(struct claim_pass *p, const struct kube_answer *answer)
     }
 }
 
+/* The copy was behind. An assignment is never changed for another in the same pass: it is completed, or ends here. */
+void bind_resolve(struct claim_pass *p)
+{
+    pass_get(&p->pass, known_kinds()->sandbox, object_namespace(p->claim),
+             object_name(p->candidate), got_resolve);
+}
+
 /* ---- a new one ---- */
+
+static void got_create(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+    char note[320];
+
+    if (outcome_of(answer) == OUTCOME_EXISTS) {
+        (void)err_set(&p->why, ERR_EXISTS,
+                      "Sandbox already created; waiting for cache to converge");
+        claim_pass_fail(p, CLAIM_PENDING);
+        return;
+    }
+    if (!claim_pass_is_done(p, answer))
+        return;
+    pass_set(&p->sandbox, answer->object);
+    figures_claim_bound(p->pass.shared->figures, p->claim, p->sandbox);
+    (void)snprintf(note, sizeof note, "Created Sandbox \"%s\"", object_name(p->sandbox));
+    claim_pass_tell(p, "SandboxProvisioned", "Provisioning", note);
+    p->state = AT_STATUS;
+}
 
 void bind_create(struct claim_pass *p)
 {
@@ -277,33 +274,6 @@ void bind_create(struct claim_pass *p)
         if (fault)
             claim_pass_fail(p, fault);
         else
-            claim_pass_call(p, &step);
-    }
-}
-
-void bind_got_create(struct claim_pass *p, const struct kube_answer *answer)
-{
-    char note[320];
-
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        pass_set(&p->sandbox, answer->object);
-        figures_claim_bound(p->pass.shared->figures, p->claim, p->sandbox);
-        (void)snprintf(note, sizeof note, "Created Sandbox \"%s\"", object_name(p->sandbox));
-        claim_pass_tell(p, "SandboxProvisioned", "Provisioning", note);
-        p->state = AT_STATUS;
-        return;
-    case OUTCOME_EXISTS:
-        (void)err_set(&p->why, ERR_EXISTS,
-                      "Sandbox already created; waiting for cache to converge");
-        claim_pass_fail(p, CLAIM_PENDING);
-        return;
-    case OUTCOME_GONE:
-    case OUTCOME_STALE:
-        claim_pass_start_over(p);
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        claim_pass_fail_of(p, answer);
+            pass_call(&p->pass, &step, got_create);
     }
 }

@@ -13,17 +13,6 @@
 
 #define MANAGER "sandboxclaim-controller"
 
-void claim_pass_call(struct claim_pass *p, const struct step *step)
-{
-    pass_call(&p->pass, step, claim_pass_answered, p);
-}
-
-void claim_pass_look_again(struct claim_pass *p, uint64_t ms)
-{
-    if (!p->again_ms || ms < p->again_ms)
-        p->again_ms = ms;
-}
-
 /* The candidate is not ours after all. */
 void claim_pass_let_go(struct claim_pass *p)
 {
@@ -58,6 +47,22 @@ void claim_pass_fail_of(struct claim_pass *p, const struct kube_answer *answer)
     claim_pass_fail(p, CLAIM_ERROR);
 }
 
+bool claim_pass_is_done(struct claim_pass *p, const struct kube_answer *answer)
+{
+    switch (verdict_of(answer)) {
+    case VERDICT_DONE:
+        return true;
+    case VERDICT_CHANGED:
+        claim_pass_start_over(p);
+        break;
+    case VERDICT_REFUSED:
+        claim_pass_let_go(p);
+        claim_pass_fail_of(p, answer);
+        break;
+    }
+    return false;
+}
+
 static void tell(struct claim_pass *p, bool is_warning, const char *reason, const char *action,
                  const char *note)
 {
@@ -85,6 +90,17 @@ struct object *claim_pass_sandbox(struct claim_pass *p, const char *name)
 
 /* ---- what an older controller left ---- */
 
+static void got_policy(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+
+    p->state = AT_FIND;
+    if (verdict_of(answer) == VERDICT_REFUSED)
+        log_warn("claim.policy", KV("namespace", object_namespace(p->claim)),
+                 KV("claim", object_name(p->claim)),
+                 KV("err", buf_cstr(&answer->refusal->message)));
+}
+
 static void do_policy(struct claim_pass *p)
 {
     struct span name =
@@ -98,21 +114,19 @@ static void do_policy(struct claim_pass *p)
         return;
     p->state = AT_POLICY;
     step = step_delete(policy);
-    claim_pass_call(p, &step);
-}
-
-static void got_policy(struct claim_pass *p, const struct kube_answer *answer)
-{
-    enum outcome outcome = outcome_of(answer);
-
-    p->state = AT_FIND;
-    if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED)
-        log_warn("claim.policy", KV("namespace", object_namespace(p->claim)),
-                 KV("claim", object_name(p->claim)),
-                 KV("err", buf_cstr(&answer->refusal->message)));
+    pass_call(&p->pass, &step, got_policy);
 }
 
 /* ---- it has one: what changed meanwhile reaches it ---- */
+
+static void got_follow(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+
+    p->state = AT_STATUS;
+    if (claim_pass_is_done(p, answer))
+        pass_set(&p->sandbox, answer->object);
+}
 
 static void do_follow(struct claim_pass *p)
 {
@@ -128,25 +142,7 @@ static void do_follow(struct claim_pass *p)
         claim_pass_fail(p, CLAIM_ERROR);
     } else if (step.verb != STEP_NONE) {
         p->state = AT_FOLLOW;
-        claim_pass_call(p, &step);
-    }
-}
-
-static void got_follow(struct claim_pass *p, const struct kube_answer *answer)
-{
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        pass_set(&p->sandbox, answer->object);
-        p->state = AT_STATUS;
-        return;
-    case OUTCOME_GONE:
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
-        claim_pass_start_over(p);
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        claim_pass_fail_of(p, answer);
+        pass_call(&p->pass, &step, got_follow);
     }
 }
 
@@ -157,6 +153,28 @@ static enum claim_state after_status(const struct claim_pass *p)
     return p->state == AT_STATUS ? AT_STAMP : AT_OVER;
 }
 
+static bool is_ready(const struct object *claim)
+{
+    return condition_is(object_at(claim, "status.conditions"), COND_READY, "True");
+}
+
+/* 409: somebody wrote the claim, and that wakes it again. */
+static void got_status(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+    enum outcome outcome = outcome_of(answer);
+    enum claim_state next = after_status(p);
+
+    p->state = AT_OVER;
+    if (outcome == OUTCOME_DONE) {
+        p->became_ready = !is_ready(p->claim) && is_ready(answer->object);
+        pass_set(&p->claim, answer->object);
+        p->state = next;
+    } else if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED) {
+        pass_fault_of(&p->pass, answer);
+    }
+}
+
 static void write_status(struct claim_pass *p, struct json_node *status)
 {
     struct step step = claim_status_step(p->claim, status, p->pass.ed);
@@ -164,12 +182,7 @@ static void write_status(struct claim_pass *p, struct json_node *status)
     if (step.verb == STEP_NONE)
         p->state = after_status(p);
     else
-        claim_pass_call(p, &step);
-}
-
-static bool is_ready(const struct object *claim)
-{
-    return condition_is(object_at(claim, "status.conditions"), COND_READY, "True");
+        pass_call(&p->pass, &step, got_status);
 }
 
 /* What stands in its way, once for each time that it does: `kubectl describe` shows it. What passes by itself is not told. */
@@ -196,37 +209,59 @@ static void do_status(struct claim_pass *p)
     write_status(p, claim_status(&facts, p->pass.ed));
 }
 
-/* 409: somebody wrote the claim, and that wakes it again. */
-static void got_status(struct claim_pass *p, const struct kube_answer *answer)
+static void got_last(void *self, const struct kube_answer *answer)
 {
-    enum outcome outcome = outcome_of(answer);
-    enum claim_state next = after_status(p);
+    struct claim_pass *p = self;
 
+    pass_deleted(&p->pass, answer);
     p->state = AT_OVER;
-    if (outcome == OUTCOME_DONE) {
-        p->became_ready = !is_ready(p->claim) && is_ready(answer->object);
-        pass_set(&p->claim, answer->object);
-        p->state = next;
-    } else if (outcome == OUTCOME_INVALID || outcome == OUTCOME_FAILED) {
-        pass_fault_of(&p->pass, answer);
-    }
 }
 
-/* Counted before it is noted: a note that fails is made up for by the next pass, without counting again. */
+static void got_stamp(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+
+    if (verdict_of(answer) != VERDICT_REFUSED)
+        stamps_drop(p->r->stamps, object_namespace(p->claim), object_name(p->claim));
+    if (!answer->refusal)
+        p->pass.is_stale |= !pass_is_as_seen(p->claim, answer->object);
+    got_last(p, answer);
+}
+
+/* While others wait for their sandboxes it comes in a later pass. */
+static bool may_stamp_later(struct claim_pass *p, struct timespec ready)
+{
+    struct queue_item *item = p->pass.item;
+
+    if (queue_load(queue_of(item)) == 1)
+        return false;
+    stamps_put(p->r->stamps, p->claim, ready);
+    queue_add(queue_of(item), queue_item_namespace(item), queue_item_name(item), QUEUE_LOW);
+    return true;
+}
+
+/* Counted before it is noted, and once: a note that fails is made up for by the next pass, without counting again. */
 static void do_stamp(struct claim_pass *p)
 {
-    struct timespec now;
+    struct timespec ready;
+    bool is_known;
     struct step step;
 
     p->state = AT_OVER;
     if (!is_ready(p->claim) || object_annotation(p->claim, NOTE_FIRST_READY))
         return;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (p->became_ready && p->sandbox)
-        figures_claim_ready(p->pass.shared->figures, p->claim, p->sandbox, now);
+    is_known = stamps_get(p->r->stamps, p->claim, &ready);
+    if (!is_known && p->became_ready) {
+        is_known = true;
+        (void)clock_gettime(CLOCK_REALTIME, &ready);
+        if (p->sandbox)
+            figures_claim_ready(p->pass.shared->figures, p->claim, p->sandbox, ready);
+        if (may_stamp_later(p, ready))
+            return;
+    }
     p->state = AT_STAMP;
-    step = claim_stamp(p->claim, p->became_ready ? &now : NULL, p->pass.ed);
-    claim_pass_call(p, &step);
+    step = claim_stamp(p->claim, is_known ? &ready : NULL, p->pass.ed);
+    pass_call(&p->pass, &step, got_stamp);
 }
 
 /* ---- the end ---- */
@@ -248,7 +283,15 @@ static void do_end_claim(struct claim_pass *p)
                    is_foreground ? "DeleteForeground" : "Delete");
     claim_pass_tell(p, "ClaimExpired", "Deleting", note);
     step.propagation = is_foreground ? KUBE_FOREGROUND : KUBE_BACKGROUND;
-    claim_pass_call(p, &step);
+    pass_call(&p->pass, &step, got_last);
+}
+
+static void got_end_sandbox(void *self, const struct kube_answer *answer)
+{
+    struct claim_pass *p = self;
+
+    pass_deleted(&p->pass, answer);
+    p->state = AT_END_STATUS;
 }
 
 static void do_end_sandbox(struct claim_pass *p)
@@ -270,36 +313,25 @@ static void do_end_sandbox(struct claim_pass *p)
     } else if (!object_is_deleting(sandbox)) {
         p->state = AT_END_SANDBOX;
         step = step_delete(sandbox);
-        claim_pass_call(p, &step);
+        pass_call(&p->pass, &step, got_end_sandbox);
     }
 }
 
 /* ---- the pass ---- */
 
+/* What happens by itself, and when. */
 static void schedule(struct claim_pass *p)
 {
-    struct queue_item *item = p->pass.item;
     struct expiry expiry = claim_expiry(p->claim, p->pass.now);
-    bool has_failed = pass_has_faults(&p->pass) || p->pass.is_stale || p->fault == CLAIM_CONFLICT ||
-                      p->fault == CLAIM_ERROR;
 
     if (p->fault == CLAIM_NO_POOL || p->fault == CLAIM_NO_TEMPLATE)
-        claim_pass_look_again(p, CLAIM_MISSING_MS);
+        pass_look_again(&p->pass, CLAIM_MISSING_MS);
     if (p->fault == CLAIM_PENDING)
-        claim_pass_look_again(p, CLAIM_CREATED_MS);
+        pass_look_again(&p->pass, CLAIM_CREATED_MS);
     if (expiry.is_set && !(expiry.is_over && claim_is_marked(p->claim)))
-        claim_pass_look_again(p, expiry.is_over ? EXPIRY_NEXT_PASS_MS : expiry.wait_ms);
+        pass_look_again(&p->pass, expiry.is_over ? EXPIRY_NEXT_PASS_MS : expiry.wait_ms);
     if (p->is_marking)
-        claim_pass_look_again(p, EXPIRY_NEXT_PASS_MS);
-    if (has_failed && p->again_ms)
-        queue_add_after(queue_of(item), queue_item_namespace(item), queue_item_name(item),
-                        p->again_ms);
-    if (has_failed)
-        queue_retry(item);
-    else if (p->again_ms)
-        queue_done_after(item, p->again_ms);
-    else
-        queue_done(item);
+        pass_look_again(&p->pass, EXPIRY_NEXT_PASS_MS);
 }
 
 static void finish(struct claim_pass *p)
@@ -311,111 +343,68 @@ static void finish(struct claim_pass *p)
                  KV("claim", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
     claim_pass_let_go(p);
     schedule(p);
-    pass_done(&p->pass);
+    pass_end(&p->pass,
+             pass_has_faults(&p->pass) || p->fault == CLAIM_CONFLICT || p->fault == CLAIM_ERROR);
     object_unref(p->claim);
     object_unref(p->sandbox);
     free(p);
 }
 
-static void advance(struct claim_pass *p)
+static bool act(void *self)
 {
-    while (!p->pass.is_waiting) {
-        switch (p->state) {
-        case AT_POLICY:
-            do_policy(p);
-            break;
-        case AT_FIND:
-            bind_find(p);
-            break;
-        case AT_UNLOCK: /* unlock() has called */
-            abort();
-        case AT_LOCK:
-            bind_lock(p);
-            break;
-        case AT_TAKE:
-            bind_take(p);
-            break;
-        case AT_RESOLVE:
-            bind_resolve(p);
-            break;
-        case AT_CREATE:
-            bind_create(p);
-            break;
-        case AT_FOLLOW:
-            do_follow(p);
-            break;
-        case AT_STATUS:
-            do_status(p);
-            break;
-        case AT_STAMP:
-            do_stamp(p);
-            break;
-        case AT_MARK:
-            do_mark(p);
-            break;
-        case AT_END_CLAIM:
-            do_end_claim(p);
-            break;
-        case AT_END_SANDBOX:
-            do_end_sandbox(p);
-            break;
-        case AT_END_STATUS:
-            write_status(p, claim_status_expired(p->claim, *p->end_text ? p->end_text : NULL,
-                                                 p->is_end_gone, p->pass.now_text, p->pass.ed));
-            break;
-        case AT_OVER:
-            finish(p);
-            return;
-        }
-    }
-}
-
-void claim_pass_answered(void *ctx, const struct kube_answer *answer)
-{
-    struct claim_pass *p = ctx;
+    struct claim_pass *p = self;
 
     switch (p->state) {
     case AT_POLICY:
-        got_policy(p, answer);
-        break;
-    case AT_UNLOCK:
-        bind_got_unlock(p, answer);
-        break;
-    case AT_LOCK:
-        bind_got_lock(p, answer);
-        break;
-    case AT_TAKE:
-        bind_got_take(p, answer);
-        break;
-    case AT_RESOLVE:
-        bind_got_resolve(p, answer);
-        break;
-    case AT_CREATE:
-        bind_got_create(p, answer);
-        break;
-    case AT_FOLLOW:
-        got_follow(p, answer);
-        break;
-    case AT_STATUS:
-    case AT_MARK:
-    case AT_END_STATUS:
-        got_status(p, answer);
-        break;
-    case AT_STAMP:
-    case AT_END_CLAIM:
-        pass_deleted(&p->pass, answer);
-        p->state = AT_OVER;
-        break;
-    case AT_END_SANDBOX:
-        pass_deleted(&p->pass, answer);
-        p->state = AT_END_STATUS;
+        do_policy(p);
         break;
     case AT_FIND:
+        bind_find(p);
+        break;
+    case AT_UNLOCK: /* unlock() has called */
+        abort();
+    case AT_LOCK:
+        bind_lock(p);
+        break;
+    case AT_TAKE:
+        bind_take(p);
+        break;
+    case AT_RESOLVE:
+        bind_resolve(p);
+        break;
+    case AT_CREATE:
+        bind_create(p);
+        break;
+    case AT_FOLLOW:
+        do_follow(p);
+        break;
+    case AT_STATUS:
+        do_status(p);
+        break;
+    case AT_STAMP:
+        do_stamp(p);
+        break;
+    case AT_MARK:
+        do_mark(p);
+        break;
+    case AT_END_CLAIM:
+        do_end_claim(p);
+        break;
+    case AT_END_SANDBOX:
+        do_end_sandbox(p);
+        break;
+    case AT_END_STATUS:
+        write_status(p, claim_status_expired(p->claim, *p->end_text ? p->end_text : NULL,
+                                             p->is_end_gone, p->pass.now_text, p->pass.ed));
+        break;
     case AT_OVER:
-        abort(); /* they ask for nothing */
+        finish(p);
+        return false;
     }
-    advance(p);
+    return true;
 }
+
+static const struct pass_kind passes = { MANAGER, act };
 
 void claim_pass_start(struct claims *r, struct queue_item *item)
 {
@@ -424,11 +413,13 @@ void claim_pass_start(struct claims *r, struct queue_item *item)
     struct claim_pass *p;
 
     if (!claim || object_is_deleting(claim)) {
+        candidates_unwait(r->candidates, queue_item_namespace(item), queue_item_name(item));
+        stamps_drop(r->stamps, queue_item_namespace(item), queue_item_name(item));
         queue_done(item);
         return;
     }
     p = NEW(struct claim_pass);
-    pass_init(&p->pass, r->base.shared, MANAGER, item);
+    pass_init(&p->pass, &passes, r->base.shared, item, p);
     p->r = r;
     p->claim = object_ref(claim);
     if (!claim_expiry(claim, p->pass.now).is_over)
@@ -437,5 +428,5 @@ void claim_pass_start(struct claims *r, struct queue_item *item)
         p->state = AT_MARK;
     else
         p->state = claim_end_of(claim) == CLAIM_END_RETAIN ? AT_END_SANDBOX : AT_END_CLAIM;
-    advance(p);
+    pass_go(&p->pass);
 }

@@ -15,7 +15,7 @@
 enum claim_state {
     AT_POLICY, /* one that an older controller made for the claim */
     AT_FIND,
-    AT_UNLOCK,
+    AT_UNLOCK, /* its call is under way */
     AT_LOCK,
     AT_TAKE,
     AT_RESOLVE,
@@ -46,13 +46,10 @@ struct claim_pass {
     char end_text[640]; /* of an expired claim whose sandbox is not its own; or "" */
     bool is_end_gone, is_marking;
     bool became_ready; /* by the status that was written */
-    uint64_t again_ms; /* 0: nothing changes by itself */
 };
 
-void claim_pass_call(struct claim_pass *p, const struct step *step);
-/* The answer to every call. */
-void claim_pass_answered(void *ctx, const struct kube_answer *answer);
-void claim_pass_look_again(struct claim_pass *p, uint64_t ms);
+/* Most answers: it is done; or it must be looked at anew, or is a fault, and the pass goes on to tell so. True: done. */
+bool claim_pass_is_done(struct claim_pass *p, const struct kube_answer *answer);
 /* The candidate is not ours after all. */
 void claim_pass_let_go(struct claim_pass *p);
 /* What was decided on has changed: the pass ends, and another begins. */
@@ -68,14 +65,9 @@ struct object *claim_pass_sandbox(struct claim_pass *p, const char *name);
 
 /* claim_bind.c: each state does something, and gets its answer. */
 void bind_find(struct claim_pass *p);
-void bind_got_unlock(struct claim_pass *p, const struct kube_answer *answer);
 void bind_lock(struct claim_pass *p);
-void bind_got_lock(struct claim_pass *p, const struct kube_answer *answer);
 void bind_take(struct claim_pass *p);
-void bind_got_take(struct claim_pass *p, const struct kube_answer *answer);
 void bind_resolve(struct claim_pass *p);
-void bind_got_resolve(struct claim_pass *p, const struct kube_answer *answer);
 void bind_create(struct claim_pass *p);
-void bind_got_create(struct claim_pass *p, const struct kube_answer *answer);
 
 #endif

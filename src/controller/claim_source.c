@@ -55,10 +55,11 @@ static bool is_wanted(const struct object *pool, const struct claim_source *sour
            !blueprint_is_stale(sandbox, source->template);
 }
 
-static struct object *take_of(struct claims *r, const struct object *pool,
+static struct object *take_of(struct claims *r, const char *claim, const struct object *pool,
                               const struct claim_source *source, size_t *pending)
 {
     const char *namespace = object_namespace(pool), *name;
+    size_t n;
 
     while ((name = candidates_take(r->candidates, namespace, object_name(pool)))) {
         struct object *sandbox = shared_get(r->base.shared, SHARED_SANDBOXES, namespace, name);
@@ -67,7 +68,10 @@ static struct object *take_of(struct claims *r, const struct object *pool,
             return sandbox;
         candidates_forget(r->candidates, namespace, name); /* a ghost, or out of date */
     }
-    *pending += candidates_pending(r->candidates, namespace, object_name(pool));
+    n = candidates_pending(r->candidates, namespace, object_name(pool));
+    if (n && !*pending)
+        candidates_wait(r->candidates, namespace, object_name(pool), claim);
+    *pending += n;
     return NULL;
 }
 
@@ -78,12 +82,13 @@ struct object *claim_source_take(struct claims *r, const struct object *claim,
     struct object *pool, *sandbox = NULL;
 
     *ret_pending = 0;
+    candidates_unwait(r->candidates, object_namespace(claim), object_name(claim));
     if (source->pool)
-        sandbox = take_of(r, source->pool, source, ret_pending);
+        sandbox = take_of(r, object_name(claim), source->pool, source, ret_pending);
     informer_walk(&walk, r->base.shared->of[SHARED_POOLS], POOLS_BY_TEMPLATE,
                   object_namespace(claim), source->template_name ? source->template_name : "");
     while (source->takes_any && !sandbox && (pool = informer_walk_next(&walk)))
-        sandbox = take_of(r, pool, source, ret_pending);
+        sandbox = take_of(r, object_name(claim), pool, source, ret_pending);
     return sandbox;
 }
 

@@ -1,6 +1,7 @@
 #include "controller/claim.h"
 
 #include "controller/candidates.h"
+#include "controller/stamps.h"
 #include "controller/condition.h"
 #include "controller/testobject.h"
 
@@ -385,6 +386,12 @@ static struct object *member(const char *name, const char *pool, const char *sta
         name, pool, status);
 }
 
+static void no_wake(void *ctx, const char *namespace, const char *claim)
+{
+    (void)ctx;
+    fail_msg("%s/%s did not wait", namespace, claim);
+}
+
 #define UP(node)                                                                                   \
     "'nodeName':'" node "','podIPs':['1.1.1.1'],'conditions':[{'type':'Ready','status':'True'}]"
 #define NEARLY "'podIPs':['1.1.1.1']"
@@ -399,7 +406,7 @@ static void take_is(struct candidates *c, const char *pool, const char *want)
 /* TestSandboxClaimAdoptionStrategy, TestSimpleSandboxQueue_*, TestSynchronizedQueue_Deduplication */
 static void candidates_in_their_order(void **state)
 {
-    struct candidates *c = candidates_new();
+    struct candidates *c = candidates_new(no_wake, NULL);
 
     take_is(c, "p", NULL);
     candidates_see(c, member("late", "p", ""));
@@ -431,7 +438,7 @@ static void candidates_in_their_order(void **state)
 /* TestIsAdoptable_RejectsUnowned */
 static void only_members_of_pools_are_candidates(void **state)
 {
-    struct candidates *c = candidates_new();
+    struct candidates *c = candidates_new(no_wake, NULL);
     struct object *o = member("a", "p", UP("one"));
 
     assert_true(candidate_is_adoptable(o));
@@ -452,9 +459,71 @@ static void only_members_of_pools_are_candidates(void **state)
     test_objects_free();
 }
 
+static void write_down(void *ctx, const char *namespace, const char *claim)
+{
+    struct buf *woken = ctx;
+    struct err e;
+
+    assert_int_equal(buf_addf(woken, &e, "%s/%s ", namespace, claim), 0);
+}
+
+/* A claim that waits for a member is told when there is one: first come, first served, one for each member. */
+static void claims_that_wait_are_woken(void **state)
+{
+    OWN(buf_done) struct buf woken = BUF_INIT(1024);
+    struct candidates *c = candidates_new(write_down, &woken);
+
+    candidates_wait(c, "n", "p", "nobody"); /* there is nothing to wait for */
+    for (char name[] = "a"; name[0] < 'e'; name[0]++)
+        candidates_see(c, member(name, "p", ""));
+    for (char name[] = "1"; name[0] < '6'; name[0]++)
+        candidates_wait(c, "n", "p", name);
+    candidates_wait(c, "n", "p", "2"); /* again: it keeps its place */
+    candidates_unwait(c, "n", "1");
+    candidates_unwait(c, "n", "unknown");
+    candidates_see(c, member("a", "p", NEARLY));
+    assert_string_equal(buf_cstr(&woken), "n/2 ");
+    candidates_see(c, member("a", "p", NEARLY)); /* nothing new */
+    assert_string_equal(buf_cstr(&woken), "n/2 ");
+    take_is(c, "p", "a");
+    candidates_release(c, "n", "a", member("a", "p", NEARLY));
+    assert_string_equal(buf_cstr(&woken), "n/2 n/3 ");
+    candidates_see(c, member("x", "q", UP("one"))); /* another pool's */
+    assert_string_equal(buf_cstr(&woken), "n/2 n/3 ");
+    for (char name[] = "a"; name[0] < 'e'; name[0]++)
+        candidates_forget(c, "n", name); /* none is left to wait for */
+    assert_string_equal(buf_cstr(&woken), "n/2 n/3 n/4 n/5 ");
+    candidates_free(c);
+    test_objects_free();
+}
+
+/* A time that waits to be noted is the claim's own, not that of another which has its name now. */
+static void stamps_belong_to_their_claims(void **state)
+{
+    static const char text[] = "{'metadata':{'namespace':'n','name':'c','uid':'%s'}}";
+    struct object *first = test_object(known_kinds()->claim, text, "1");
+    struct object *second = test_object(known_kinds()->claim, text, "2");
+    struct stamps *s = stamps_new();
+    struct timespec t = { 0 };
+
+    assert_false(stamps_get(s, first, &t));
+    stamps_put(s, first, (struct timespec){ .tv_sec = 7 });
+    assert_true(stamps_get(s, first, &t));
+    assert_int_equal(t.tv_sec, 7);
+    assert_false(stamps_get(s, second, &t));
+    stamps_put(s, second, (struct timespec){ .tv_sec = 8 });
+    assert_false(stamps_get(s, first, &t));
+    stamps_drop(s, "n", "c");
+    stamps_drop(s, "n", "c");
+    assert_false(stamps_get(s, second, &t));
+    stamps_put(s, second, t);
+    stamps_free(s);
+    test_objects_free();
+}
+
 static void thousands_of_candidates(void **state)
 {
-    struct candidates *c = candidates_new();
+    struct candidates *c = candidates_new(no_wake, NULL);
     char name[16];
 
     for (int i = 0; i < 3000; i++) {
@@ -484,6 +553,8 @@ int main(void)
         cmocka_unit_test(time_left),
         cmocka_unit_test(candidates_in_their_order),
         cmocka_unit_test(only_members_of_pools_are_candidates),
+        cmocka_unit_test(claims_that_wait_are_woken),
+        cmocka_unit_test(stamps_belong_to_their_claims),
         cmocka_unit_test(thousands_of_candidates),
     };
 

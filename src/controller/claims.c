@@ -13,35 +13,40 @@ static void work(void *ctx, struct queue_item *item)
 
 /* ---- what wakes it ---- */
 
-static bool is_same_value(const struct json *a, const struct json *b)
+static void on_free(void *ctx, const char *namespace, const char *claim)
 {
-    OWN(json_edit_done) struct json_edit *ed = NULL;
+    struct claims *r = ctx;
 
-    if (a == b || !a || !b)
-        return a == b;
-    ed = json_edit_new(0);
-    return json_node_equal_value(json_edit_view(ed, a), b);
+    reconciler_wake(&r->base, namespace, claim, false);
+}
+
+/* What a claim copies of the sandbox's Ready: every adoption moves its observedGeneration, and nothing else. */
+static bool is_same_ready(const struct json *was, const struct json *now)
+{
+    static const char *const copied[] = { "status", "reason", "message", "lastTransitionTime" };
+
+    EACH(name, copied) {
+        if (!span_eq(json_str(json_get(was, *name)), json_str(json_get(now, *name))))
+            return false;
+    }
+    return true;
 }
 
 /* What a claim shows of its sandbox. Both versions often share the status, which is then one document. */
 static bool is_relevant(const struct change *c)
 {
-    static const char *const shown[] = { COND_READY, COND_FINISHED };
     const struct json *was, *now;
 
     if (!c->was || !c->now || object_is_deleting(c->was) != object_is_deleting(c->now))
         return true;
     if (object_member(c->was, "status") == object_member(c->now, "status"))
         return false;
-    if (!is_same_value(object_at(c->was, "status.podIPs"), object_at(c->now, "status.podIPs")))
+    if (!value_is_same(object_at(c->was, "status.podIPs"), object_at(c->now, "status.podIPs")))
         return true;
     was = object_at(c->was, "status.conditions");
     now = object_at(c->now, "status.conditions");
-    EACH(type, shown) {
-        if (!is_same_value(condition_find(was, *type), condition_find(now, *type)))
-            return true;
-    }
-    return false;
+    return !is_same_ready(condition_find(was, COND_READY), condition_find(now, COND_READY)) ||
+           !value_is_same(condition_find(was, COND_FINISHED), condition_find(now, COND_FINISHED));
 }
 
 /* Somebody took the sandbox away from its claim, by hand: that must look for another. */
@@ -129,6 +134,7 @@ static void claims_free(struct reconciler *base)
     struct claims *r = CONTAINER(base, struct claims, base);
 
     candidates_free(r->candidates);
+    stamps_free(r->stamps);
     free(r);
 }
 
@@ -137,10 +143,12 @@ struct reconciler *claims_new(struct shared *shared, const struct controller_con
     struct claims *r = NEW(struct claims);
 
     reconciler_init(&r->base, shared, "sandboxclaim", config->claim_workers, work, claims_free);
+    shared->urgent = r->base.queue;
     r->config = config;
-    r->candidates = candidates_new();
+    r->candidates = candidates_new(on_free, r);
+    r->stamps = stamps_new();
     reconciler_watch(&r->base, SHARED_SANDBOXES, on_sandbox);
-    reconciler_follow(&r->base, SHARED_CLAIMS);
+    reconciler_follow_others(&r->base, SHARED_CLAIMS);
     reconciler_watch(&r->base, SHARED_POOLS, on_pool);
     reconciler_watch(&r->base, SHARED_TEMPLATES, on_template);
     return &r->base;

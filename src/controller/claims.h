@@ -1,6 +1,6 @@
 /* claims: the reconciler of SandboxClaims: each gets one sandbox, a waiting one of its pool or a new one, and no other.
  *
- * Owns:     the candidates (candidates.h) and the passes under way. Decisions are claim.h and claim_spec.h.
+ * Owns:     the candidates (candidates.h), what is still to be noted (stamps.h) and the passes under way. Decisions are claim.h and claim_spec.h.
  * Used by:  controller.c.
  * Threads:  the loop's.
  */
@@ -10,6 +10,7 @@
 #include "controller/candidates.h"
 #include "controller/controller.h"
 #include "controller/reconciler.h"
+#include "controller/stamps.h"
 
 struct reconciler *claims_new(struct shared *shared, const struct controller_config *config);
 
@@ -17,6 +18,7 @@ struct claims {
     struct reconciler base;
     const struct controller_config *config;
     struct candidates *candidates;
+    struct stamps *stamps;
 };
 
 /* claim_pass.c: one look at one claim; it ends the work on the item. */
@@ -35,7 +37,8 @@ struct claim_source {
 /* Objects and texts are borrowed from the copies, or from the edit. */
 struct claim_source claim_source_of(struct shared *shared, const struct object *claim,
                                     struct json_edit *ed);
-/* Takes the best candidate of the pools it may use: borrowed, or NULL. *ret_pending: how many have no address yet. */
+/* Takes the best candidate of the pools it may use: borrowed, or NULL. *ret_pending: how many have no address yet; the claim is
+ * woken when one of the first such pool gets its own. */
 struct object *claim_source_take(struct claims *r, const struct object *claim,
                                  const struct claim_source *source, size_t *ret_pending);
 /* The sandbox is one that the claim may complete the adoption of. */

@@ -50,7 +50,7 @@ int controller_open(struct kube_client *client, const struct controller_config *
         return -1;
     }
     c->shared.figures = figures_new();
-    c->shared.events = events_new(client);
+    c->shared.events = events_new(&c->shared);
     *ret = c;
     return 0;
 }

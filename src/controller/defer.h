@@ -8,15 +8,20 @@
 #ifndef SILICA_CONTROLLER_DEFER_H
 #define SILICA_CONTROLLER_DEFER_H
 
-#include "base/own.h"
+#include "kube/object.h"
 
 struct defer;
 
-struct defer *defer_new(void);
+/* How long each of them may wait. */
+struct defer *defer_new(uint64_t window_ms);
 void defer_free(struct defer *d);
-/* How long the write may still wait: window_ms from the first time this was asked for the object. 0: it is due, and forgotten. */
-uint64_t defer_left_ms(struct defer *d, const char *uid, uint64_t window_ms, uint64_t now_ms);
+/* The write may still wait, from the first time this was asked for the object. False: it is due, and forgotten. */
+bool defer_waits(struct defer *d, const struct object *o, uint64_t now_ms);
 /* There is nothing to be written any more. */
 void defer_forget(struct defer *d, const char *uid);
+/* One that is due and was not told here before; the names live until it is forgotten. False: none. */
+bool defer_due(struct defer *d, uint64_t now_ms, const char **ret_namespace, const char **ret_name);
+/* When the next one is due that was not told yet. False: there is none. */
+bool defer_next_ms(const struct defer *d, uint64_t now_ms, uint64_t *ret_left_ms);
 
 #endif

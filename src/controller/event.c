@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "controller/limits.h"
 #include "controller/names.h"
+#include "controller/shared.h"
 #include "ev/timer.h"
 #include "kube/keymap.h"
 #include "kube/time.h"
@@ -93,12 +94,24 @@ struct series {
     struct timespec last;
 };
 
+/* One of something that went well: it waits to be written until claims do not need the time. */
+struct waiting {
+    struct waiting *next;
+    struct event event; /* `about` is ours, `note` below; the other texts are constants */
+    struct timespec now;
+    char note[];
+};
+
 struct events {
+    struct shared *shared;
     struct kube_client *client;
     struct ev_loop *loop; /* the client's, which may end before its calls do */
     struct keymap map;
     struct series *oldest, *newest; /* in the order they were last meant */
     struct ev_timer quiet;
+    struct waiting *first, **last;
+    size_t waiting_count;
+    struct ev_task task;
     size_t calls; /* under way, with an answer that comes here */
     bool is_closed;
 };
@@ -257,36 +270,87 @@ static void count_again(struct events *ev, struct series *s, struct timespec now
         write_count(ev, s);
 }
 
-void event_emit(struct events *ev, const struct event *event)
+/* ---- what went well ---- */
+
+static void write_first(struct events *ev)
 {
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(PASS_MAX_BYTES);
-    struct series *s = NULL;
+    struct waiting *w = ev->first;
+    struct step step = event_step(&w->event, w->now, ed);
+
+    ev->first = w->next;
+    if (!w->next)
+        ev->last = &ev->first;
+    ev->waiting_count--;
+    write_step(ev, &step, w->event.controller, NULL);
+    object_unref((struct object *)w->event.about);
+    free(w);
+}
+
+static void write_some(void *ctx)
+{
+    struct events *ev = ctx;
+    unsigned most = shared_is_busy(ev->shared) ? EVENTS_BUSY : EVENTS_IDLE;
+
+    for (unsigned i = 0; i < most && ev->first; i++)
+        write_first(ev);
+    if (ev->first)
+        ev_post(ev->loop, &ev->task, write_some, ev);
+}
+
+static void write_later(struct events *ev, const struct event *event, struct timespec now)
+{
+    size_t n = strlen(event->note) + 1;
+    struct waiting *w = own_new(sizeof *w + n);
+
+    w->event = *event;
+    w->event.about = object_ref((struct object *)event->about);
+    w->event.note = w->note;
+    memcpy(w->note, event->note, n);
+    w->now = now;
+    *ev->last = w;
+    ev->last = &w->next;
+    if (++ev->waiting_count > EVENTS_WAITING_MAX)
+        write_first(ev);
+    if (!ev->task.is_queued)
+        ev_post(ev->loop, &ev->task, write_some, ev);
+}
+
+void event_emit(struct events *ev, const struct event *event)
+{
+    OWN(json_edit_done) struct json_edit *ed = NULL;
+    struct series *s;
     struct timespec now;
     struct step step;
     char what[256];
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (!event->is_warning) {
+        write_later(ev, event, now);
+        return;
+    }
     (void)snprintf(what, sizeof what, "%s/%s/%s", event->controller, event->reason, event->action);
-    if (event->is_warning)
-        s = find(ev, object_uid(event->about), what);
+    s = find(ev, object_uid(event->about), what);
     if (s) {
         count_again(ev, s, now);
         return;
     }
+    ed = json_edit_new(PASS_MAX_BYTES);
     step = event_step(event, now, ed);
-    if (event->is_warning)
-        begin_series(ev, event, what, now);
-    write_step(ev, &step, event->controller, event->is_warning ? ev->newest : NULL);
+    begin_series(ev, event, what, now);
+    write_step(ev, &step, event->controller, ev->newest);
 }
 
 /* ---- life ---- */
 
-struct events *events_new(struct kube_client *client)
+struct events *events_new(struct shared *shared)
 {
     struct events *ev = NEW(struct events);
 
-    ev->client = client;
-    ev->loop = kube_client_loop(client);
+    ev->shared = shared;
+    ev->client = shared->client;
+    ev->loop = kube_client_loop(shared->client);
+    ev->last = &ev->first;
     return ev;
 }
 
@@ -295,6 +359,9 @@ void events_close(struct events *ev)
     if (!ev)
         return;
     ev_timer_stop(ev->loop, &ev->quiet);
+    while (ev->first)
+        write_first(ev);
+    ev_post_cancel(&ev->task);
     while (ev->oldest)
         forget(ev, ev->oldest);
     keymap_done(&ev->map);

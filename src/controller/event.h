@@ -6,7 +6,8 @@
  *           counted in the Event that is there. The count is written when it has doubled, and once it has been quiet for
  *           EVENT_SERIES_MS; what is said later begins another Event. So what goes wrong a thousand times makes one Event and
  *           some ten writes. What went well is not counted: it happens once to an object.
- * Life:     events_close forgets everything; calls under way end by themselves.
+ * When:     warnings at once; what went well when claims do not need the time.
+ * Life:     events_close writes what waits and forgets everything; calls under way end by themselves.
  * Threads:  the loop's.
  */
 #ifndef SILICA_CONTROLLER_EVENT_H
@@ -17,6 +18,7 @@
 #include <time.h>
 
 struct events;
+struct shared;
 
 struct event {
     const struct object *about;
@@ -26,10 +28,11 @@ struct event {
     const char *note; /* cut at what the API takes */
 };
 
-/* The client must outlive it. */
-struct events *events_new(struct kube_client *client);
+/* Shared and its client must outlive it. */
+struct events *events_new(struct shared *shared);
 void events_close(struct events *events);
 
+/* Everything is copied. */
 void event_emit(struct events *events, const struct event *event);
 /* The Event as it is created; `now` makes its name. */
 struct step event_step(const struct event *event, struct timespec now, struct json_edit *ed);

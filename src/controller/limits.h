@@ -29,6 +29,8 @@
 #define EVENT_SERIES_MAX 1024
 /* Pods that a sandbox owns, and are looked at: one is right, two are a conflict, more need no room of their own. */
 #define OWN_PODS_MAX 16
+/* Patches of one Pod or Service in a pass while others write it too; the next event tells of the rest. */
+#define PATCHES_MAX 3
 /* A sandbox whose Pod has not begun says nothing for so long: mostly it is ready by then. */
 #define FIRST_STATUS_MS 50
 /* Whatever the operator says, labels of a Pod wait no longer: the router looks at them. */
@@ -37,11 +39,21 @@
 #define POOL_GRACE_MARGIN_MS 2000
 /* A pool that waits for what it asked for looks again then, if no event comes. */
 #define POOL_HELD_MS 30000
+/* Members are looked at one by one at least so often while a pool is busy; in between their numbers are enough. What the numbers
+ * cannot show is seen at once otherwise (pools.c), so this is for what we did not think of. */
+#define POOL_LOOK_MS 10000
 /* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. */
 #define POOL_STATUS_MS 100
-/* A claim waits this long after its creation for a member that has no address yet, looking so often; then it gets a new one. */
+/* Writes of a batch, and Events, in one turn while claims wait: they take their turns in between. */
+#define BATCH_BUSY  4
+#define EVENTS_BUSY 2
+#define EVENTS_IDLE 64
+/* Events that wait; beyond it they are written at once. */
+#define EVENTS_WAITING_MAX 4096
+/* A claim waits this long after its creation for a member that has no address yet; then it gets a new one. It is woken when one
+ * has it, and looks so often besides, as the public controller does. */
 #define CLAIM_PATIENCE_MS 2000
-#define CLAIM_POLL_MS     20
+#define CLAIM_POLL_MS     500
 /* Adoptions of one sandbox that are tried in one pass while others write it. */
 #define CLAIM_TRIES_MAX 5
 /* A claim without pool or template looks again then, if no event comes; one whose sandbox is not in the copy yet, then. */

@@ -125,3 +125,13 @@ void tree_text(struct json_node *object, const char *name, const char *text)
 {
     json_node_set(object, name, json_edit_cstr(json_node_edit(object), text));
 }
+
+bool value_is_same(const struct json *a, const struct json *b)
+{
+    OWN(json_edit_done) struct json_edit *ed = NULL;
+
+    if (a == b || !a || !b)
+        return a == b;
+    ed = json_edit_new(0);
+    return json_node_equal_value(json_edit_view(ed, a), b);
+}

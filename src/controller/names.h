@@ -47,5 +47,7 @@ int err_unowned(struct err *e, const char *what, const struct object *child,
 /* Trees are made a member at a time: the object under a name, made when it is not there. */
 struct json_node *tree_object(struct json_node *parent, const char *name);
 void tree_text(struct json_node *object, const char *name, const char *text);
+/* Two values of documents say the same; NULL equals NULL. */
+bool value_is_same(const struct json *a, const struct json *b);
 
 #endif

@@ -1,6 +1,7 @@
 #include "controller/pass.h"
 
 #include "controller/limits.h"
+#include "controller/names.h"
 #include "kube/time.h"
 
 #include <stdio.h>
@@ -24,10 +25,30 @@ enum outcome outcome_of(const struct kube_answer *answer)
     }
 }
 
-void pass_init(struct pass *p, struct shared *shared, const char *manager, struct queue_item *item)
+enum verdict verdict_of(const struct kube_answer *answer)
 {
-    *p = (struct pass){ .shared = shared,
-                        .manager = manager,
+    switch (outcome_of(answer)) {
+    case OUTCOME_DONE:
+        break;
+    case OUTCOME_GONE:
+    case OUTCOME_EXISTS:
+    case OUTCOME_STALE:
+        return VERDICT_CHANGED;
+    case OUTCOME_INVALID:
+    case OUTCOME_FAILED:
+        return VERDICT_REFUSED;
+    }
+    return VERDICT_DONE;
+}
+
+/* ---- life ---- */
+
+void pass_init(struct pass *p, const struct pass_kind *kind, struct shared *shared,
+               struct queue_item *item, void *self)
+{
+    *p = (struct pass){ .kind = kind,
+                        .self = self,
+                        .shared = shared,
                         .item = item,
                         .ed = json_edit_new(PASS_MAX_BYTES),
                         .faults = BUF_INIT(MESSAGE_MAX_BYTES) };
@@ -35,11 +56,46 @@ void pass_init(struct pass *p, struct shared *shared, const char *manager, struc
     (void)kube_time_text(p->now_text, p->now.tv_sec);
 }
 
-void pass_done(struct pass *p)
+void pass_go(struct pass *p)
 {
+    while (!p->is_waiting)
+        if (!p->kind->act(p->self))
+            return;
+}
+
+void pass_end(struct pass *p, bool has_failed)
+{
+    struct queue_item *item = p->item;
+
     assert(!p->is_waiting);
+    if (has_failed || p->is_stale) {
+        if (p->again_ms)
+            queue_add_after(queue_of(item), queue_item_namespace(item), queue_item_name(item),
+                            p->again_ms);
+        queue_retry(item);
+    } else if (p->again_ms) {
+        queue_done_after(item, p->again_ms);
+    } else {
+        queue_done(item);
+    }
     json_edit_free(p->ed);
     buf_done(&p->faults);
+}
+
+void pass_look_again(struct pass *p, uint64_t ms)
+{
+    if (!p->again_ms || ms < p->again_ms)
+        p->again_ms = ms;
+}
+
+bool pass_is_as_seen(const struct object *seen, const struct object *now)
+{
+    const struct json *was = object_meta(seen), *is = object_meta(now);
+
+    return object_generation(seen) == object_generation(now) &&
+           object_is_deleting(seen) == object_is_deleting(now) &&
+           value_is_same(json_get(was, "labels"), json_get(is, "labels")) &&
+           value_is_same(json_get(was, "ownerReferences"), json_get(is, "ownerReferences"));
 }
 
 void pass_set(struct object **to, struct object *o)
@@ -58,8 +114,9 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
 
     p->is_waiting = false;
     if (answer->object && !answer->refusal && !object_is_deleting(answer->object))
-        shared_learn(p->shared, answer->object);
-    p->answered(p->ctx, answer);
+        shared_learn(p->shared, answer->object, queue_of(p->item));
+    p->answered(p->self, answer);
+    pass_go(p);
 }
 
 static void on_unsent(void *ctx)
@@ -71,27 +128,26 @@ static void on_unsent(void *ctx)
     on_answer(p, &(struct kube_answer){ .refusal = &st });
 }
 
-static void begin(struct pass *p, const char *doing, kube_done_fn answered, void *ctx)
+static void begin(struct pass *p, const char *doing, kube_done_fn answered)
 {
     assert(!p->is_waiting);
     p->is_waiting = true;
     p->answered = answered;
-    p->ctx = ctx;
     (void)snprintf(p->doing, sizeof p->doing, "%s", doing);
 }
 
-void pass_call(struct pass *p, const struct step *step, kube_done_fn answered, void *ctx)
+void pass_call(struct pass *p, const struct step *step, kube_done_fn answered)
 {
     struct kube_call *call;
     char doing[sizeof p->doing];
 
-    begin(p, step_text(step, doing, sizeof doing), answered, ctx);
-    if (step_start(p->shared->client, step, p->manager, on_answer, p, &call, &p->unsent) < 0)
+    begin(p, step_text(step, doing, sizeof doing), answered);
+    if (step_start(p->shared->client, step, p->kind->manager, on_answer, p, &call, &p->unsent) < 0)
         ev_post(kube_client_loop(p->shared->client), &p->task, on_unsent, p);
 }
 
 void pass_get(struct pass *p, const struct kind *kind, const char *namespace, const char *name,
-              kube_done_fn answered, void *ctx)
+              kube_done_fn answered)
 {
     struct kube_request rq = {
         .verb = KUBE_GET, .kind = kind, .namespace = namespace, .name = name
@@ -99,7 +155,7 @@ void pass_get(struct pass *p, const struct kind *kind, const char *namespace, co
     char doing[sizeof p->doing];
 
     (void)snprintf(doing, sizeof doing, "get %s %s/%s", kind->name, namespace, name);
-    begin(p, doing, answered, ctx);
+    begin(p, doing, answered);
     (void)kube_call_start(p->shared->client, &rq, on_answer, p);
 }
 

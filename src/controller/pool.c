@@ -247,6 +247,27 @@ void pool_decide(const struct pool_view *v, const struct pool_config *config, st
         look_again(&m, POOL_HELD_MS);
 }
 
+void pool_decide_counts(const struct pool_view *v, const struct member_counts *counts,
+                        const struct pool_config *config, struct json_edit *ed,
+                        struct pool_plan *ret)
+{
+    struct making m = { .v = v,
+                        .config = config,
+                        .ed = ed,
+                        .plan = ret,
+                        .active_count = counts->ready + counts->unready,
+                        .going = counts->going,
+                        .ready = counts->ready };
+
+    *ret = (struct pool_plan){ 0 };
+    assert(m.active_count <= pool_wish(v->pool));
+    ret->active = m.active_count;
+    ret->status = status_of(&m);
+    size_up(&m);
+    if (ret->is_held)
+        look_again(&m, POOL_HELD_MS);
+}
+
 /* ---- a new member ---- */
 
 void pool_member_name(const struct object *pool, char name[POOL_NAME_BYTES])

@@ -10,6 +10,7 @@
 #define SILICA_CONTROLLER_POOL_H
 
 #include "controller/expect.h"
+#include "controller/members.h"
 #include "controller/step.h"
 
 #include <time.h>
@@ -49,6 +50,11 @@ struct pool_plan {
 
 void pool_decide(const struct pool_view *v, const struct pool_config *config, struct json_edit *ed,
                  struct pool_plan *ret);
+/* The same of a pool whose members need no look at each: none is odd or beyond its time, there are not too many, and nothing
+ * that they are made from has changed. v->members is not looked at. */
+void pool_decide_counts(const struct pool_view *v, const struct member_counts *counts,
+                        const struct pool_config *config, struct json_edit *ed,
+                        struct pool_plan *ret);
 void pool_plan_done(struct pool_plan *plan);
 
 /* "<pool>-x7k2f": as the API server would make it, so that the member's first annotation can say the name of its Pod. */

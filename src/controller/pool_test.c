@@ -321,6 +321,60 @@ static void reconcile_pool(void **state)
     test_objects_free();
 }
 
+/* Numbers alone decide as a look at each member does, where they may. */
+static void numbers_are_enough(void **state)
+{
+    static const struct count_row {
+        const char *name, *spec;
+        bool is_template_gone;
+        struct member_counts counts;
+        size_t expected; /* creations that were not seen yet */
+        size_t creates;
+        const char *status;
+        bool is_held;
+    } count_rows[] = {
+        { "fills", "'replicas':5", false, { 0 }, 0, 5, "0/0", false },
+        { "at most a batch at once", "'replicas':50", false, { 0 }, 0, 10, "0/0", false },
+        { "tops up", "'replicas':3", false, { .ready = 1, .unready = 1 }, 0, 1, "2/1", false },
+        { "steady", "'replicas':2", false, { .ready = 2 }, 0, 0, "2/2", false },
+        { "no template", "'replicas':3", true, { .ready = 1 }, 0, 0, "1/1", false },
+        { "those that leave count",
+          "'replicas':2",
+          false,
+          { .ready = 1, .going = 1 },
+          0,
+          0,
+          "1/1",
+          false },
+        { "what was asked for comes first",
+          "'replicas':3",
+          false,
+          { .ready = 1 },
+          1,
+          0,
+          "1/1",
+          true },
+    };
+
+    EACH(r, count_rows) {
+        struct expect expect = { 0 };
+        struct pool_view view = { .pool = pool_of(r->spec),
+                                  .template = r->is_template_gone ? NULL : template_of("i"),
+                                  .expect = &expect };
+        struct pool_plan plan;
+
+        (void)expect_creates(&expect, r->expected, 0);
+        pool_decide_counts(&view, &r->counts, &config, test_edit(), &plan);
+        test_same(r->name, "list of steps", steps_of(&plan), "");
+        test_same(r->name, "status", status_of(&plan), r->status);
+        if (plan.creates != r->creates || plan.is_held != r->is_held)
+            fail_msg("%s: %zu are made, held %d", r->name, plan.creates, plan.is_held);
+        pool_plan_done(&plan);
+        expect_done(&expect);
+    }
+    test_objects_free();
+}
+
 /* TestReconcilePool_NoOverCreationWithStaleCache: the copy does not show what was asked for. */
 static void no_over_creation_with_a_stale_copy(void **state)
 {
@@ -587,6 +641,7 @@ int main(void)
         cmocka_unit_test(replenish_delay),
         cmocka_unit_test(refill_rate),
         cmocka_unit_test(reconcile_pool),
+        cmocka_unit_test(numbers_are_enough),
         cmocka_unit_test(no_over_creation_with_a_stale_copy),
         cmocka_unit_test(unschedulable_members_are_held),
         cmocka_unit_test(recreate_replaces_what_is_stale),

@@ -21,6 +21,15 @@
 #define MANAGER "sandboxwarmpool-controller"
 #define SLOTS   256
 
+/* The last time that members were looked at one by one. Numbers are enough as long as all of this is so. */
+struct look {
+    uint64_t at_ms; /* 0: never */
+    char uid[48];   /* of the pool */
+    int64_t generation;
+    uint64_t template_version; /* 0: there was none */
+    uint64_t due_ms; /* a member that is not ready has had its time then; 0: all are ready */
+};
+
 /* What is remembered of a pool between passes. */
 struct memory {
     struct memory *next; /* of its slot */
@@ -29,6 +38,7 @@ struct memory {
     struct gate gate;
     bool is_stuck, has_no_template; /* people were told that it does not get on */
     uint64_t status_at_ms;          /* when its status was written last; 0: never */
+    struct look look;
 };
 
 struct pools {
@@ -90,9 +100,6 @@ static void forget(struct memory **at)
 
 /* ---- members: taken in, thrown away ---- */
 
-static void on_answer(void *ctx, const struct kube_answer *answer);
-static void advance(struct pool_pass *p);
-
 static const struct step *member_step(void *ctx, size_t i)
 {
     struct pool_pass *p = ctx;
@@ -135,7 +142,7 @@ static void members_finished(void *ctx)
     batch_done(&p->batch);
     p->pass.is_waiting = false;
     p->state = AT_CREATES;
-    advance(p);
+    pass_go(&p->pass);
 }
 
 static void run_batch(struct pool_pass *p, size_t count)
@@ -197,7 +204,7 @@ static void creates_finished(void *ctx)
     batch_done(&p->batch);
     p->pass.is_waiting = false;
     p->state = AT_STATUS;
-    advance(p);
+    pass_go(&p->pass);
 }
 
 /* How many of those that are missing are made now. */
@@ -208,8 +215,8 @@ static size_t grant(struct pool_pass *p)
     size_t n = gate_open(&p->memory->gate, &rules, p->plan.active, pool_wish(p->pool),
                          p->plan.creates, now_ms, &wait_ms);
 
-    if (wait_ms && (!p->plan.look_again_ms || wait_ms < p->plan.look_again_ms))
-        p->plan.look_again_ms = wait_ms;
+    if (wait_ms)
+        pass_look_again(&p->pass, wait_ms);
     if (n && !expect_creates(&p->memory->expect, n, now_ms)) {
         gate_refund(&p->memory->gate, &rules, n);
         return 0;
@@ -276,6 +283,19 @@ static void tell_template(struct pool_pass *p)
         tell(p, true, "TemplateNotFound", note);
 }
 
+static void on_answer(void *ctx, const struct kube_answer *answer)
+{
+    struct pool_pass *p = ctx;
+    enum outcome outcome = outcome_of(answer);
+
+    p->state = AT_OVER;
+    if (outcome ==
+        OUTCOME_DONE) /* its own write wakes nobody: what else is new is looked at here */
+        p->pass.is_stale |= object_generation(answer->object) != object_generation(p->pool);
+    else if (outcome != OUTCOME_GONE)
+        pass_fault_of(&p->pass, answer);
+}
+
 /* A busy pool changes with every claim: its numbers are written once for many of them. */
 static void do_status(struct pool_pass *p)
 {
@@ -288,26 +308,12 @@ static void do_status(struct pool_pass *p)
     if (step.verb == STEP_NONE)
         return;
     if (p->memory->status_at_ms && now_ms < next_ms) {
-        uint64_t wait_ms = next_ms - now_ms;
-
-        if (!p->plan.look_again_ms || wait_ms < p->plan.look_again_ms)
-            p->plan.look_again_ms = wait_ms;
+        pass_look_again(&p->pass, next_ms - now_ms);
         return;
     }
     p->memory->status_at_ms = now_ms;
     p->state = AT_STATUS;
-    pass_call(&p->pass, &step, on_answer, p);
-}
-
-static void on_answer(void *ctx, const struct kube_answer *answer)
-{
-    struct pool_pass *p = ctx;
-    enum outcome outcome = outcome_of(answer);
-
-    p->state = AT_OVER;
-    if (outcome != OUTCOME_DONE && outcome != OUTCOME_GONE)
-        pass_fault_of(&p->pass, answer);
-    advance(p);
+    pass_call(&p->pass, &step, on_answer);
 }
 
 /* ---- the pass ---- */
@@ -315,47 +321,45 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
 static void finish(struct pool_pass *p)
 {
     struct queue_item *item = p->pass.item;
-    uint64_t again_ms = p->plan.look_again_ms;
+    bool has_failed = pass_has_faults(&p->pass);
 
-    if (pass_has_faults(&p->pass))
+    if (has_failed)
         log_warn("pool.pass", KV("namespace", queue_item_namespace(item)),
                  KV("pool", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
-    if (pass_has_faults(&p->pass) || p->pass.is_stale)
-        queue_retry(item);
-    else if (again_ms)
-        queue_done_after(item,
-                         again_ms > POOL_STATUS_MS ? backoff_jitter_ms(again_ms, 0.5) : again_ms);
-    else
-        queue_done(item);
+    if (has_failed || p->pass.is_stale)
+        p->pass.again_ms = 0; /* the next try is what it waits for */
+    pass_end(&p->pass, has_failed);
     for (size_t i = 0; i < p->member_count; i++)
         object_unref(p->members[i]);
     free(p->members);
     object_unref(p->pool);
     object_unref(p->template);
     pool_plan_done(&p->plan);
-    pass_done(&p->pass);
     free(p);
 }
 
-static void advance(struct pool_pass *p)
+static bool act(void *self)
 {
-    while (!p->pass.is_waiting) {
-        switch (p->state) {
-        case AT_MEMBERS:
-            do_members(p);
-            break;
-        case AT_CREATES:
-            do_creates(p);
-            break;
-        case AT_STATUS:
-            do_status(p);
-            break;
-        case AT_OVER:
-            finish(p);
-            return;
-        }
+    struct pool_pass *p = self;
+
+    switch (p->state) {
+    case AT_MEMBERS:
+        do_members(p);
+        break;
+    case AT_CREATES:
+        do_creates(p);
+        break;
+    case AT_STATUS:
+        do_status(p);
+        break;
+    case AT_OVER:
+        finish(p);
+        return false;
     }
+    return true;
 }
+
+static const struct pass_kind passes = { MANAGER, act };
 
 static const struct object *pod_of(void *ctx, const struct object *member)
 {
@@ -382,23 +386,67 @@ static void collect_members(struct pool_pass *p)
         p->members[p->member_count++] = object_ref(o);
 }
 
+/* Nothing but numbers can have changed since members were looked at one by one. */
+static bool are_counts_enough(const struct pool_pass *p, const struct member_counts *counts,
+                              uint64_t now_ms)
+{
+    const struct look *look = &p->memory->look;
+
+    return look->at_ms && now_ms - look->at_ms < POOL_LOOK_MS &&
+           look->generation == object_generation(p->pool) &&
+           strcmp(look->uid, object_uid(p->pool)) == 0 &&
+           look->template_version == (p->template ? object_version(p->template) : 0) &&
+           (!look->due_ms || now_ms < look->due_ms) && !p->memory->is_stuck && !counts->odd &&
+           !p->memory->expect.going_count && counts->ready + counts->unready <= pool_wish(p->pool);
+}
+
+static void note_look(struct pool_pass *p, uint64_t now_ms)
+{
+    struct look *look = &p->memory->look;
+
+    *look = (struct look){ .at_ms = p->plan.count ? 0 : now_ms, /* what is done may fail */
+                           .generation = object_generation(p->pool),
+                           .template_version = p->template ? object_version(p->template) : 0 };
+    (void)snprintf(look->uid, sizeof look->uid, "%s", object_uid(p->pool));
+    if (p->plan.look_again_ms)
+        look->due_ms = now_ms + p->plan.look_again_ms;
+}
+
 static void decide(struct pool_pass *p)
 {
+    uint64_t now_ms = time_mono_ms();
+    struct member_counts counts =
+        members_count(p->pass.shared->of[SHARED_SANDBOXES], SANDBOXES_BY_STATE, p->pool);
     struct pool_view view = { .pool = p->pool,
                               .template = p->template,
-                              .members = p->members,
-                              .member_count = p->member_count,
                               .expect = &p->memory->expect,
-                              .now_ms = time_mono_ms(),
+                              .now_ms = now_ms,
                               .now = p->pass.now,
                               .pod_of = pod_of,
                               .ctx = p };
+    struct look *look = &p->memory->look;
 
     p->config = (struct pool_config){ .max_batch = p->r->config->pool_batch,
                                       .grace_ms = p->r->config->pool_grace_ms,
                                       .recheck_ms = p->r->config->pool_recheck_ms,
                                       .is_evictable = p->r->config->is_pool_evictable };
-    pool_decide(&view, &p->config, p->pass.ed, &p->plan);
+    if (are_counts_enough(p, &counts, now_ms)) {
+        pool_decide_counts(&view, &counts, &p->config, p->pass.ed, &p->plan);
+        if (!counts.unready)
+            look->due_ms = 0;
+        else if (!look->due_ms) /* the first of them came after the last look */
+            look->due_ms = now_ms + p->config.grace_ms + POOL_GRACE_MARGIN_MS;
+    } else {
+        collect_members(p);
+        view.members = p->members;
+        view.member_count = p->member_count;
+        pool_decide(&view, &p->config, p->pass.ed, &p->plan);
+        note_look(p, now_ms);
+    }
+    if (p->plan.look_again_ms)
+        pass_look_again(&p->pass, backoff_jitter_ms(p->plan.look_again_ms, 0.5));
+    if (look->due_ms)
+        pass_look_again(&p->pass, backoff_jitter_ms(look->due_ms - now_ms, 0.5));
 }
 
 static void work(void *ctx, struct queue_item *item)
@@ -417,7 +465,7 @@ static void work(void *ctx, struct queue_item *item)
         return;
     }
     p = NEW(struct pool_pass);
-    pass_init(&p->pass, r->base.shared, MANAGER, item);
+    pass_init(&p->pass, &passes, r->base.shared, item, p);
     p->r = r;
     p->memory = memory_of(r, namespace, name);
     p->pool = object_ref(pool);
@@ -426,9 +474,8 @@ static void work(void *ctx, struct queue_item *item)
         p->template = shared_get(r->base.shared, SHARED_TEMPLATES, namespace, template);
     if (p->template)
         (void)object_ref(p->template);
-    collect_members(p);
     decide(p);
-    advance(p);
+    pass_go(&p->pass);
 }
 
 /* ---- what wakes it ---- */
@@ -504,7 +551,7 @@ struct reconciler *pools_new(struct shared *shared, const struct controller_conf
 
     reconciler_init(&r->base, shared, "sandboxwarmpool", config->pool_workers, work, pools_free);
     r->config = config;
-    reconciler_follow(&r->base, SHARED_POOLS);
+    reconciler_follow_others(&r->base, SHARED_POOLS);
     reconciler_watch(&r->base, SHARED_SANDBOXES, on_sandbox);
     reconciler_watch(&r->base, SHARED_TEMPLATES, on_template);
     return &r->base;

@@ -30,11 +30,20 @@ static void on_delete(void *ctx, struct object *last)
     tell(ctx, last, NULL, false);
 }
 
+static bool yields(void *ctx)
+{
+    const struct reconciler *r = ctx;
+
+    return r->shared->urgent != r->queue && shared_is_busy(r->shared);
+}
+
 void reconciler_init(struct reconciler *r, struct shared *shared, const char *name,
                      unsigned workers, void (*work)(void *r, struct queue_item *item),
                      void (*free)(struct reconciler *r))
 {
-    struct queue_spec spec = { .name = name, .workers = workers, .work = work, .ctx = r };
+    struct queue_spec spec = {
+        .name = name, .workers = workers, .work = work, .yields = yields, .ctx = r
+    };
 
     *r = (struct reconciler){ .shared = shared, .free = free };
     r->queue = queue_new(kube_client_loop(shared->client), &spec);
@@ -70,6 +79,22 @@ void reconciler_follow(struct reconciler *r, enum shared_kind kind)
     reconciler_watch(r, kind, wake_itself);
 }
 
+bool reconciler_is_echo(const struct reconciler *r, const struct change *c)
+{
+    return c->now && shared_is_echo(r->shared, c->now, r->queue);
+}
+
+static void wake_by_others(struct reconciler *r, const struct change *c)
+{
+    if (!reconciler_is_echo(r, c))
+        wake_itself(r, c);
+}
+
+void reconciler_follow_others(struct reconciler *r, enum shared_kind kind)
+{
+    reconciler_watch(r, kind, wake_by_others);
+}
+
 bool reconciler_wake_owner(struct reconciler *r, const struct change *c, const char *group,
                            const char *kind)
 {
@@ -84,6 +109,8 @@ bool reconciler_wake_owner(struct reconciler *r, const struct change *c, const c
 
 void reconciler_close(struct reconciler *r, void (*closed)(void *ctx), void *ctx)
 {
+    if (r->shared->urgent == r->queue)
+        r->shared->urgent = NULL;
     queue_close(take_ptr(&r->queue), closed, ctx);
 }
 

@@ -41,6 +41,10 @@ void reconciler_init(struct reconciler *r, struct shared *shared, const char *na
                      void (*free)(struct reconciler *r));
 /* Objects of this kind are its keys: each change of one wakes it. */
 void reconciler_follow(struct reconciler *r, enum shared_kind kind);
+/* The same, but for what its own passes write: they have looked at it. */
+void reconciler_follow_others(struct reconciler *r, enum shared_kind kind);
+/* The change is its own write. */
+bool reconciler_is_echo(const struct reconciler *r, const struct change *c);
 /* Each change of one of this kind comes to fn. */
 void reconciler_watch(struct reconciler *r, enum shared_kind kind, reconciler_fn fn);
 /* The same; wakes the object of this group and kind that is its controller. */

@@ -13,13 +13,29 @@
 #include "controller/controller.h"
 #include "controller/defer.h"
 #include "controller/reconciler.h"
+#include "ev/timer.h"
+
+/* Writes that may wait. */
+enum deferral {
+    DEFER_METADATA, /* labels of Pods, if the operator lets them */
+    DEFER_STATUS,   /* the first status of a sandbox: the next one mostly follows at once */
+    DEFER_COUNT,
+};
 
 struct sandboxes {
     struct reconciler base;
     const struct controller_config *config;
-    struct defer *metadata; /* labels of Pods that may wait, if the operator lets them */
-    struct defer *statuses; /* the first status of a sandbox: the next one mostly follows at once */
+    struct waiting_room {
+        struct sandboxes *r;
+        struct defer *defer;
+        struct ev_timer timer; /* until the first of them is due */
+    } rooms[DEFER_COUNT];
 };
+
+/* True: such a write of the sandbox may still wait, and the sandbox is looked at again when it is due. */
+bool sandboxes_defer(struct sandboxes *r, enum deferral what, const struct object *sandbox);
+/* There is nothing to be written any more. */
+void sandboxes_forget(struct sandboxes *r, enum deferral what, const struct object *sandbox);
 
 /* Both borrowed. */
 struct reconciler *sandboxes_new(struct shared *shared, const struct controller_config *config);

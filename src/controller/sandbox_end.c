@@ -6,6 +6,21 @@
 #include "controller/pod.h"
 #include "controller/sandbox_status.h"
 
+static enum sandbox_state after_service(const struct sandbox_pass *p)
+{
+    return expiry_deletes(p->sandbox) ? AT_END_SANDBOX : AT_END_STATUS;
+}
+
+static void got_deleted(void *self, const struct kube_answer *answer)
+{
+    struct sandbox_pass *p = self;
+
+    pass_deleted(&p->pass, answer);
+    p->state = p->state == AT_END_POD       ? AT_END_SERVICE
+               : p->state == AT_END_SERVICE ? after_service(p)
+                                            : AT_OVER;
+}
+
 void end_pod(struct sandbox_pass *p)
 {
     struct object *own[1], *pod = shared_get(p->pass.shared, SHARED_PODS,
@@ -19,12 +34,7 @@ void end_pod(struct sandbox_pass *p)
         return;
     p->state = AT_END_POD;
     step = step_delete(pod);
-    sandbox_pass_call(p, &step);
-}
-
-static enum sandbox_state after_service(const struct sandbox_pass *p)
-{
-    return expiry_deletes(p->sandbox) ? AT_END_SANDBOX : AT_END_STATUS;
+    pass_call(&p->pass, &step, got_deleted);
 }
 
 void end_service(struct sandbox_pass *p)
@@ -37,7 +47,7 @@ void end_service(struct sandbox_pass *p)
         return;
     p->state = AT_END_SERVICE;
     step = step_delete(service);
-    sandbox_pass_call(p, &step);
+    pass_call(&p->pass, &step, got_deleted);
 }
 
 /* What could not be deleted here goes with the Sandbox, as everything that it owns. */
@@ -46,7 +56,7 @@ void end_sandbox(struct sandbox_pass *p)
     struct step step = step_delete(p->sandbox);
 
     pass_forgive(&p->pass);
-    sandbox_pass_call(p, &step);
+    pass_call(&p->pass, &step, got_deleted);
 }
 
 void end_status(struct sandbox_pass *p)
@@ -55,12 +65,4 @@ void end_status(struct sandbox_pass *p)
         p->state = AT_OVER;
     else
         sandbox_pass_write(p, sandbox_status_ended(p->sandbox, p->pass.now_text, p->pass.ed));
-}
-
-void end_got(struct sandbox_pass *p, const struct kube_answer *answer)
-{
-    pass_deleted(&p->pass, answer);
-    p->state = p->state == AT_END_POD       ? AT_END_SERVICE
-               : p->state == AT_END_SERVICE ? after_service(p)
-                                            : AT_OVER;
 }

@@ -1,7 +1,6 @@
 #include "controller/sandbox_pass.h"
 
 #include "base/log.h"
-#include "base/time.h"
 #include "controller/condition.h"
 #include "controller/event.h"
 #include "controller/expiry.h"
@@ -15,13 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void on_answer(void *ctx, const struct kube_answer *answer);
-
-void sandbox_pass_call(struct sandbox_pass *p, const struct step *step)
-{
-    pass_call(&p->pass, step, on_answer, p);
-}
-
 /* The pass is of no use any more: everything is looked at again. */
 static void start_over(struct sandbox_pass *p)
 {
@@ -29,7 +21,41 @@ static void start_over(struct sandbox_pass *p)
     p->state = AT_OVER;
 }
 
+/* Most answers: it is done, it must be looked at anew, or it is a fault that is told and does not keep the rest from being done.
+ * True: done. */
+static bool is_done(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    switch (verdict_of(answer)) {
+    case VERDICT_DONE:
+        return true;
+    case VERDICT_CHANGED:
+        start_over(p);
+        break;
+    case VERDICT_REFUSED:
+        pass_fault_of(&p->pass, answer);
+        break;
+    }
+    return false;
+}
+
+/* The sandbox as our write left it: if others have changed what we decide by, no event tells of that. */
+static void got_sandbox(struct sandbox_pass *p, struct object *sandbox)
+{
+    if (pass_is_as_seen(p->sandbox, sandbox))
+        pass_set(&p->sandbox, sandbox);
+    else
+        start_over(p);
+}
+
 /* ---- volume claims ---- */
+
+static void got_volume(void *self, const struct kube_answer *answer)
+{
+    struct sandbox_pass *p = self;
+
+    if (!is_done(p, answer) && p->state != AT_OVER)
+        p->state = AT_POD;
+}
 
 static void do_volumes(struct sandbox_pass *p)
 {
@@ -49,24 +75,7 @@ static void do_volumes(struct sandbox_pass *p)
         pass_fault(&p->pass, e.msg);
         p->state = AT_POD;
     } else if (step.verb != STEP_NONE) {
-        sandbox_pass_call(p, &step);
-    }
-}
-
-static void got_volume(struct sandbox_pass *p, const struct kube_answer *answer)
-{
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        return;
-    case OUTCOME_GONE:
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
-        start_over(p);
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        pass_fault_of(&p->pass, answer);
-        p->state = AT_POD;
+        pass_call(&p->pass, &step, got_volume);
     }
 }
 
@@ -89,23 +98,54 @@ size_t sandbox_pass_own(const struct sandbox_pass *p, struct object **ret, size_
     return n;
 }
 
-static void look_again(struct sandbox_pass *p, uint64_t ms)
-{
-    if (!p->again_ms || ms < p->again_ms)
-        p->again_ms = ms;
-}
-
 /* Labels of a Pod that is the sandbox's own may wait for more of them, if the operator wants to save writes. */
 static bool may_wait(struct sandbox_pass *p, const struct pod_verdict *verdict)
 {
-    uint64_t window_ms = MIN(p->r->config->write_behind_ms, (uint64_t)WRITE_BEHIND_MAX_MS), left_ms;
+    return p->r->config->write_behind_ms && verdict->is_metadata_only &&
+           sandboxes_defer(p->r, DEFER_METADATA, p->sandbox);
+}
 
-    if (!window_ms || !verdict->is_metadata_only)
-        return false;
-    left_ms = defer_left_ms(p->r->metadata, object_uid(p->sandbox), window_ms, time_mono_ms());
-    if (left_ms)
-        look_again(p, left_ms);
-    return left_ms > 0;
+static void pod_failed(struct sandbox_pass *p, const struct kube_answer *answer)
+{
+    pass_fault_of(&p->pass, answer);
+    p->has_pod_failed = true;
+    p->note = p->note_if_failed;
+    p->state = AT_NOTE;
+}
+
+static void got_pod(void *self, const struct kube_answer *answer)
+{
+    struct sandbox_pass *p = self;
+    bool is_delete = sandbox_is_suspended(p->sandbox);
+
+    switch (outcome_of(answer)) {
+    case OUTCOME_DONE:
+        if (p->pod && !is_delete && p->pod_patches++ < PATCHES_MAX) {
+            if (p->found)
+                pass_set(&p->found, answer->object);
+            return; /* it is looked at once more: the patch may have brought another's change along */
+        }
+        if (!is_delete) /* until its end is seen, a Pod that was deleted is still there */
+            pass_set(&p->pod, answer->object);
+        p->state = AT_NOTE;
+        return;
+    case OUTCOME_EXISTS:
+        if (!p->has_looked_up)
+            p->state = AT_LOOKUP;
+        else
+            start_over(p);
+        return;
+    case OUTCOME_GONE:
+    case OUTCOME_STALE:
+        start_over(p);
+        return;
+    case OUTCOME_INVALID:
+        p->is_invalid = !is_delete && !p->pod;
+        pod_failed(p, answer);
+        return;
+    case OUTCOME_FAILED:
+        pod_failed(p, answer);
+    }
 }
 
 static void do_pod(struct sandbox_pass *p)
@@ -132,55 +172,14 @@ static void do_pod(struct sandbox_pass *p)
         p->has_pod_failed = true;
     } else if (verdict.step.verb != STEP_NONE && !may_wait(p, &verdict)) {
         p->state = AT_POD;
-        sandbox_pass_call(p, &verdict.step);
+        pass_call(&p->pass, &verdict.step, got_pod);
     }
 }
 
-static void pod_failed(struct sandbox_pass *p, const struct kube_answer *answer)
+static void got_lookup(void *self, const struct kube_answer *answer)
 {
-    pass_fault_of(&p->pass, answer);
-    p->has_pod_failed = true;
-    p->note = p->note_if_failed;
-    p->state = AT_NOTE;
-}
+    struct sandbox_pass *p = self;
 
-static void got_pod(struct sandbox_pass *p, const struct kube_answer *answer)
-{
-    bool is_delete = sandbox_is_suspended(p->sandbox);
-
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        if (!is_delete) /* until its end is seen, a Pod that was deleted is still there */
-            pass_set(&p->pod, answer->object);
-        p->state = AT_NOTE;
-        return;
-    case OUTCOME_EXISTS:
-        if (!p->has_looked_up)
-            p->state = AT_LOOKUP;
-        else
-            start_over(p);
-        return;
-    case OUTCOME_GONE:
-    case OUTCOME_STALE:
-        start_over(p);
-        return;
-    case OUTCOME_INVALID:
-        p->is_invalid = !is_delete && !p->pod;
-        pod_failed(p, answer);
-        return;
-    case OUTCOME_FAILED:
-        pod_failed(p, answer);
-    }
-}
-
-static void do_lookup(struct sandbox_pass *p)
-{
-    pass_get(&p->pass, known_kinds()->pod, object_namespace(p->sandbox), object_name(p->sandbox),
-             on_answer, p);
-}
-
-static void got_lookup(struct sandbox_pass *p, const struct kube_answer *answer)
-{
     if (outcome_of(answer) == OUTCOME_DONE) {
         p->has_looked_up = true;
         pass_set(&p->found, answer->object);
@@ -192,14 +191,36 @@ static void got_lookup(struct sandbox_pass *p, const struct kube_answer *answer)
     }
 }
 
+static void do_lookup(struct sandbox_pass *p)
+{
+    pass_get(&p->pass, known_kinds()->pod, object_namespace(p->sandbox), object_name(p->sandbox),
+             got_lookup);
+}
+
 /* ---- the annotation that names the Pod ---- */
+
+static enum sandbox_state after_note(const struct sandbox_pass *p)
+{
+    return p->conflict[0] ? AT_STATUS : AT_SERVICE;
+}
+
+static void got_note(void *self, const struct kube_answer *answer)
+{
+    struct sandbox_pass *p = self;
+
+    p->state = after_note(p);
+    if (outcome_of(answer) == OUTCOME_GONE) /* the sandbox is */
+        p->state = AT_OVER;
+    else if (is_done(p, answer))
+        got_sandbox(p, answer->object);
+}
 
 static void do_note(struct sandbox_pass *p)
 {
     struct step step;
     struct json_node *notes;
 
-    p->state = p->conflict[0] ? AT_STATUS : AT_SERVICE;
+    p->state = after_note(p);
     if (!p->note)
         return;
     p->state = AT_NOTE;
@@ -209,27 +230,7 @@ static void do_note(struct sandbox_pass *p)
         tree_text(notes, NOTE_POD_NAME, p->note);
     else
         json_node_set(notes, NOTE_POD_NAME, json_edit_null(p->pass.ed));
-    sandbox_pass_call(p, &step);
-}
-
-static void got_note(struct sandbox_pass *p, const struct kube_answer *answer)
-{
-    p->state = p->conflict[0] ? AT_STATUS : AT_SERVICE;
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        pass_set(&p->sandbox, answer->object);
-        return;
-    case OUTCOME_GONE: /* the sandbox is */
-        p->state = AT_OVER;
-        return;
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
-        start_over(p);
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        pass_fault_of(&p->pass, answer);
-    }
+    pass_call(&p->pass, &step, got_note);
 }
 
 /* ---- the Service ---- */
@@ -238,6 +239,19 @@ struct object *sandbox_pass_service(const struct sandbox_pass *p)
 {
     return shared_get(p->pass.shared, SHARED_SERVICES, object_namespace(p->sandbox),
                       object_name(p->sandbox));
+}
+
+static void got_service(void *self, const struct kube_answer *answer)
+{
+    struct sandbox_pass *p = self;
+
+    if (!is_done(p, answer)) {
+        if (p->state != AT_OVER)
+            p->state = AT_STATUS;
+    } else if (p->service.step.verb != STEP_PATCH || p->service_patches++ >= PATCHES_MAX) {
+        p->is_service_known = true;
+        p->state = AT_STATUS;
+    } /* else it is looked at once more, as the Pod */
 }
 
 static void do_service(struct sandbox_pass *p)
@@ -251,25 +265,7 @@ static void do_service(struct sandbox_pass *p)
         p->is_service_known = true;
         p->state = AT_STATUS;
     } else {
-        sandbox_pass_call(p, &p->service.step);
-    }
-}
-
-static void got_service(struct sandbox_pass *p, const struct kube_answer *answer)
-{
-    p->state = AT_STATUS;
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        p->is_service_known = true;
-        return;
-    case OUTCOME_GONE:
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
-        start_over(p);
-        return;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        pass_fault_of(&p->pass, answer);
+        pass_call(&p->pass, &p->service.step, got_service);
     }
 }
 
@@ -297,6 +293,18 @@ static void tell_fault(struct sandbox_pass *p)
                                 .note = has_conflict ? p->conflict : buf_cstr(&p->pass.faults) });
 }
 
+static void got_status(void *self, const struct kube_answer *answer)
+{
+    struct sandbox_pass *p = self;
+    enum outcome outcome = outcome_of(answer);
+
+    p->state = AT_OVER;
+    if (outcome == OUTCOME_DONE)
+        got_sandbox(p, answer->object);
+    else if (outcome != OUTCOME_GONE)
+        pass_fault_of(&p->pass, answer);
+}
+
 /* Writes it, or goes on to the end when there is nothing to be written. */
 void sandbox_pass_write(struct sandbox_pass *p, struct json_node *status)
 {
@@ -305,7 +313,7 @@ void sandbox_pass_write(struct sandbox_pass *p, struct json_node *status)
     if (step.verb == STEP_NONE)
         p->state = AT_OVER;
     else
-        sandbox_pass_call(p, &step);
+        pass_call(&p->pass, &step, got_status);
 }
 
 /* It has not said anything yet, and could only say that its Pod is not ready. Where Pods start in milliseconds the next thing to
@@ -313,19 +321,14 @@ void sandbox_pass_write(struct sandbox_pass *p, struct json_node *status)
 static bool is_beginning(struct sandbox_pass *p, const struct sandbox_facts *f)
 {
     const char *phase = f->pod ? object_text(f->pod, "status.phase") : NULL;
-    const char *uid = object_uid(p->sandbox);
-    uint64_t left_ms;
 
     if (f->fault || f->conflict || !f->pod || sandbox_is_suspended(p->sandbox) ||
         json_count(object_at(p->sandbox, "status.conditions")) ||
         (phase && strcmp(phase, "Pending") != 0)) {
-        defer_forget(p->r->statuses, uid);
+        sandboxes_forget(p->r, DEFER_STATUS, p->sandbox);
         return false;
     }
-    left_ms = defer_left_ms(p->r->statuses, uid, FIRST_STATUS_MS, time_mono_ms());
-    if (left_ms)
-        look_again(p, left_ms);
-    return left_ms > 0;
+    return sandboxes_defer(p->r, DEFER_STATUS, p->sandbox);
 }
 
 static void do_status(struct sandbox_pass *p)
@@ -352,17 +355,6 @@ static void do_status(struct sandbox_pass *p)
         sandbox_pass_write(p, sandbox_status(&facts, p->pass.ed));
 }
 
-static void got_status(struct sandbox_pass *p, const struct kube_answer *answer)
-{
-    enum outcome outcome = outcome_of(answer);
-
-    p->state = AT_OVER;
-    if (outcome == OUTCOME_DONE)
-        pass_set(&p->sandbox, answer->object);
-    else if (outcome != OUTCOME_GONE)
-        pass_fault_of(&p->pass, answer);
-}
-
 /* ---- the pass ---- */
 
 /* Says when it is to be looked at again, and is gone. */
@@ -373,108 +365,67 @@ static void finish(struct sandbox_pass *p)
     /* What the server will never take is not offered to it again, until somebody changes it. */
     bool has_failed = p->pass.fault_count > (p->is_invalid ? 1 : 0);
     uint64_t wait_ms = expiry.is_over ? EXPIRY_NEXT_PASS_MS : expiry.wait_ms;
-    bool has_end = expiry.is_over && expiry_is_marked(p->sandbox);
+    bool has_end = expiry.is_over && expiry_is_marked(p->sandbox) && !p->is_marking;
 
     if (pass_has_faults(&p->pass))
         log_warn("sandbox.pass", KV("namespace", queue_item_namespace(item)),
                  KV("sandbox", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
     if (expiry.is_set && !has_end)
-        look_again(p, wait_ms);
-    if (has_failed && p->again_ms)
-        queue_add_after(queue_of(item), queue_item_namespace(item), queue_item_name(item),
-                        p->again_ms);
-    if (p->pass.is_stale || has_failed)
-        queue_retry(item);
-    else if (p->again_ms)
-        queue_done_after(item, p->again_ms);
-    else
-        queue_done(item);
-    pass_done(&p->pass);
+        pass_look_again(&p->pass, wait_ms);
+    pass_end(&p->pass, has_failed);
     object_unref(p->sandbox);
     object_unref(p->found);
     object_unref(p->pod);
     free(p);
 }
 
-static void advance(struct sandbox_pass *p)
+static bool act(void *self)
 {
-    while (!p->pass.is_waiting) {
-        switch (p->state) {
-        case AT_VOLUMES:
-            do_volumes(p);
-            break;
-        case AT_POD:
-            do_pod(p);
-            break;
-        case AT_LOOKUP:
-            do_lookup(p);
-            break;
-        case AT_NOTE:
-            do_note(p);
-            break;
-        case AT_SERVICE:
-            do_service(p);
-            break;
-        case AT_STATUS:
-            do_status(p);
-            break;
-        case AT_MARK:
-            sandbox_pass_write(p, sandbox_status_expired(p->sandbox, p->pass.now_text, p->pass.ed));
-            break;
-        case AT_END_POD:
-            end_pod(p);
-            break;
-        case AT_END_SERVICE:
-            end_service(p);
-            break;
-        case AT_END_STATUS:
-            end_status(p);
-            break;
-        case AT_END_SANDBOX:
-            end_sandbox(p);
-            break;
-        case AT_OVER:
-            finish(p);
-            return;
-        }
-    }
-}
-
-static void on_answer(void *ctx, const struct kube_answer *answer)
-{
-    struct sandbox_pass *p = ctx;
+    struct sandbox_pass *p = self;
 
     switch (p->state) {
     case AT_VOLUMES:
-        got_volume(p, answer);
+        do_volumes(p);
         break;
     case AT_POD:
-        got_pod(p, answer);
+        do_pod(p);
         break;
     case AT_LOOKUP:
-        got_lookup(p, answer);
+        do_lookup(p);
         break;
     case AT_NOTE:
-        got_note(p, answer);
+        do_note(p);
         break;
     case AT_SERVICE:
-        got_service(p, answer);
+        do_service(p);
         break;
     case AT_STATUS:
+        do_status(p);
+        break;
     case AT_MARK:
-    case AT_END_STATUS:
-        got_status(p, answer);
+        p->is_marking = true;
+        sandbox_pass_write(p, sandbox_status_expired(p->sandbox, p->pass.now_text, p->pass.ed));
         break;
     case AT_END_POD:
+        end_pod(p);
+        break;
     case AT_END_SERVICE:
+        end_service(p);
+        break;
+    case AT_END_STATUS:
+        end_status(p);
+        break;
     case AT_END_SANDBOX:
-        end_got(p, answer);
+        end_sandbox(p);
         break;
     case AT_OVER:
-        abort(); /* nothing is asked for then */
+        finish(p);
+        return false;
     }
-    advance(p);
+    return true;
 }
+
+static const struct pass_kind passes = { SANDBOX_MANAGER, act };
 
 void sandbox_pass_start(struct sandboxes *r, struct queue_item *item)
 {
@@ -488,10 +439,10 @@ void sandbox_pass_start(struct sandboxes *r, struct queue_item *item)
         return;
     }
     p = NEW(struct sandbox_pass);
-    pass_init(&p->pass, r->base.shared, SANDBOX_MANAGER, item);
+    pass_init(&p->pass, &passes, r->base.shared, item, p);
     p->r = r;
     p->sandbox = object_ref(sandbox);
     expiry = expiry_of(object_at(sandbox, "spec.shutdownTime"), p->pass.now);
     p->state = !expiry.is_over ? AT_VOLUMES : expiry_is_marked(sandbox) ? AT_END_POD : AT_MARK;
-    advance(p);
+    pass_go(&p->pass);
 }

@@ -37,15 +37,15 @@ struct sandbox_pass {
     bool has_looked_up;
     struct object *pod; /* the sandbox's after its step; ours, or NULL */
     bool has_pod_failed, is_invalid;
+    unsigned pod_patches, service_patches;
     char conflict[480];
     const char *note; /* what the annotation becomes; NULL: it stays */
     const char *note_if_failed;
     struct service_verdict service;
     bool is_service_known;
-    uint64_t again_ms; /* something waits until then; 0: nothing */
+    bool is_marking; /* that it has expired: the end comes in the next pass */
 };
 
-void sandbox_pass_call(struct sandbox_pass *p, const struct step *step);
 /* Writes the status, or goes on to the end when there is nothing to be written. */
 void sandbox_pass_write(struct sandbox_pass *p, struct json_node *status);
 /* Its own Pods, borrowed; how many of at most `most`. */
@@ -53,12 +53,10 @@ size_t sandbox_pass_own(const struct sandbox_pass *p, struct object **ret, size_
 /* The Service of its name; borrowed, or NULL. */
 struct object *sandbox_pass_service(const struct sandbox_pass *p);
 
-/* sandbox_end.c: each state does something. */
+/* sandbox_end.c: each state does something, and gets its answer. */
 void end_pod(struct sandbox_pass *p);
 void end_service(struct sandbox_pass *p);
 void end_sandbox(struct sandbox_pass *p);
 void end_status(struct sandbox_pass *p);
-/* The answer to a delete, and what comes then. */
-void end_got(struct sandbox_pass *p, const struct kube_answer *answer);
 
 #endif

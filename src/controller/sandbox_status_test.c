@@ -330,21 +330,35 @@ static void expiry_uses_two_passes_and_preserves_finished(void **state)
 /* TestRequeueDeferralCoalescesAdoptionPodPatch, …CrashRecovery: the clock of what may wait. */
 static void deferral_is_not_prolonged(void **state)
 {
-    struct defer *d = defer_new();
+    struct object *a = test_object(known_kinds()->sandbox, "{'metadata':{'name':'a','uid':'1'}}");
+    struct object *b = test_object(known_kinds()->sandbox, "{'metadata':{'name':'b','uid':'2'}}");
+    struct defer *d = defer_new(100);
+    const char *namespace, *name;
+    uint64_t left_ms;
 
-    assert_int_equal(defer_left_ms(d, "a", 100, 1000), 100);
-    assert_int_equal(defer_left_ms(d, "b", 100, 1010), 100);
-    assert_int_equal(defer_left_ms(d, "a", 100, 1040), 60); /* asking again begins nothing anew */
-    assert_int_equal(defer_left_ms(d, "a", 100, 1100), 0);
-    assert_int_equal(defer_left_ms(d, "a", 100, 1101), 100); /* it was done: another one */
-    defer_forget(d, "b");
-    defer_forget(d, "c");
-    assert_int_equal(defer_left_ms(d, "b", 100, 2000), 100);
+    assert_false(defer_next_ms(d, 1000, &left_ms));
+    assert_true(defer_waits(d, a, 1000));
+    assert_true(defer_waits(d, b, 1010));
+    assert_true(defer_waits(d, a, 1040)); /* asking again begins nothing anew */
+    assert_false(defer_due(d, 1099, &namespace, &name));
+    assert_true(defer_next_ms(d, 1040, &left_ms));
+    assert_int_equal(left_ms, 60);
+    assert_true(defer_due(d, 1100, &namespace, &name));
+    assert_string_equal(name, "a");
+    assert_false(defer_due(d, 1100, &namespace, &name)); /* told once, and b is not due */
+    assert_false(defer_waits(d, a, 1100));
+    assert_true(defer_waits(d, a, 1101)); /* it was done: another one */
+    defer_forget(d, "2");
+    defer_forget(d, "3");
+    assert_true(defer_next_ms(d, 1111, &left_ms));
+    assert_int_equal(left_ms, 90); /* of a: b is forgotten */
+    assert_true(defer_waits(d, b, 2000));
     defer_free(d);
-    d = defer_new(); /* a new process begins the wait again, and still writes */
-    assert_int_equal(defer_left_ms(d, "a", 100, 3000), 100);
-    assert_int_equal(defer_left_ms(d, "a", 100, 3100), 0);
+    d = defer_new(100); /* a new process begins the wait again, and still writes */
+    assert_true(defer_waits(d, a, 3000));
+    assert_false(defer_waits(d, a, 3100));
     defer_free(d);
+    test_objects_free();
 }
 
 int main(void)

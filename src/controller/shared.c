@@ -2,13 +2,16 @@
 
 #include "controller/diet.h"
 #include "controller/keys.h"
+#include "controller/members.h"
 #include "controller/step.h"
+#include "kube/queue.h"
 
 static const struct informer_index pod_indexes[] = {
     [PODS_BY_TRACKING] = { informer_keys_label, LABEL_TRACKING, false },
 };
 static const struct informer_index sandbox_indexes[] = {
     [SANDBOXES_BY_POOL] = { informer_keys_label, LABEL_POOL, false },
+    [SANDBOXES_BY_STATE] = { members_keys, NULL, false },
 };
 static const struct informer_index pool_indexes[] = {
     [POOLS_BY_TEMPLATE] = { informer_keys_path, "spec.sandboxTemplateRef.name", false },
@@ -94,9 +97,28 @@ void shared_close(struct shared *s)
     }
 }
 
-void shared_learn(struct shared *s, struct object *o)
+bool shared_is_busy(const struct shared *s)
 {
+    return s->urgent && queue_load(s->urgent) > 0;
+}
+
+void shared_learn(struct shared *s, struct object *o, const struct queue *writer)
+{
+    uint64_t version = object_version(o);
+
+    if (writer) {
+        s->echoes[version % SHARED_ECHOES].version = version;
+        s->echoes[version % SHARED_ECHOES].writer = writer;
+    }
     for (size_t i = 0; i < SHARED_COUNT; i++)
         if (s->of[i] && spec_of((enum shared_kind)i).kind == object_kind(o))
             informer_learn(s->of[i], o);
+}
+
+bool shared_is_echo(const struct shared *s, const struct object *o, const struct queue *writer)
+{
+    uint64_t version = object_version(o);
+
+    return version && s->echoes[version % SHARED_ECHOES].version == version &&
+           s->echoes[version % SHARED_ECHOES].writer == writer;
 }

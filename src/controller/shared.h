@@ -13,7 +13,7 @@
 
 /* Indexes, by their place. */
 enum { PODS_BY_TRACKING };
-enum { SANDBOXES_BY_POOL };
+enum { SANDBOXES_BY_POOL, SANDBOXES_BY_STATE };
 enum { POOLS_BY_TEMPLATE };
 enum { CLAIMS_BY_POOL };
 
@@ -30,15 +30,24 @@ enum shared_kind {
     SHARED_COUNT,
 };
 
-struct figures;
 struct events;
+struct figures;
+struct queue;
+
+/* Writes that are remembered until their echo comes back; one that is forgotten costs a pass that finds nothing to do. */
+#define SHARED_ECHOES 1024
 
 struct shared {
     struct kube_client *client;
     struct figures *figures;           /* controller.c's */
     struct events *events;             /* the same */
+    struct queue *urgent;              /* whose keys go first: somebody waits for them; or NULL */
     struct informer *of[SHARED_COUNT]; /* those of the extensions are NULL without them */
-    size_t waiting;                    /* that are not synced yet */
+    struct {
+        uint64_t version; /* no two writes have the same */
+        const struct queue *writer;
+    } echoes[SHARED_ECHOES];
+    size_t waiting; /* that are not synced yet */
     void (*synced)(void *ctx);
     void *ctx;
 };
@@ -55,7 +64,11 @@ static inline struct object *shared_get(const struct shared *s, enum shared_kind
 {
     return informer_get(s->of[kind], namespace, name);
 }
-/* Puts the answer of a write into the copy of its kind. */
-void shared_learn(struct shared *s, struct object *o);
+/* Something urgent is to be done: the rest takes small steps, so that it comes in between. */
+bool shared_is_busy(const struct shared *s);
+/* Puts the answer of a write into the copy of its kind. writer: the queue whose passes know of it already; or NULL. */
+void shared_learn(struct shared *s, struct object *o, const struct queue *writer);
+/* The change is one that a pass of this queue made, and has looked at. */
+bool shared_is_echo(const struct shared *s, const struct object *o, const struct queue *writer);
 
 #endif

@@ -79,8 +79,35 @@ static bool is_full(struct world *w, const struct object *o, const void *arg)
     return o && json_i64(object_at(o, "status.readyReplicas"), &ready) && ready == *want;
 }
 
+struct members {
+    const char *pool;
+    unsigned ready;
+};
+
+static void count_ready(void *ctx, const struct object *o)
+{
+    struct members *m = ctx;
+    struct object_owner owner;
+
+    m->ready += object_owner_controller(o, &owner) && strcmp(owner.name, m->pool) == 0 &&
+                suite_has_condition(o, "Ready", "True");
+}
+
+/* Its status is written once for many changes: right after a claim it may still tell of the time before. */
 void suite_until_size(struct world *w, const char *pool, unsigned replicas)
 {
+    uint64_t end_ms = time_mono_ms() + WORLD_PATIENCE_MS;
+    struct members m = { pool, 0 };
+
+    (void)world_until(w, known_kinds()->pool, pool, "full", is_full, &replicas);
+    for (;;) {
+        m.ready = 0;
+        world_each(w, known_kinds()->sandbox, count_ready, &m);
+        if (m.ready == replicas || time_mono_ms() > end_ms)
+            break;
+        world_idle(w, 2);
+    }
+    assert_int_equal(m.ready, replicas);
     (void)world_until(w, known_kinds()->pool, pool, "full", is_full, &replicas);
 }
 

@@ -5,8 +5,6 @@
 #include "controller/pass.h"
 #include "controller/template.h"
 
-#define MANAGER "sandboxtemplate-controller"
-
 enum state { AT_LABEL, AT_POLICY, AT_OVER };
 
 struct template_pass {
@@ -15,7 +13,23 @@ struct template_pass {
     struct object *template; /* ours */
 };
 
-static void on_answer(void *ctx, const struct kube_answer *answer);
+static void on_answer(void *ctx, const struct kube_answer *answer)
+{
+    struct template_pass *p = ctx;
+
+    p->state = p->state == AT_LABEL ? AT_POLICY : AT_OVER;
+    switch (verdict_of(answer)) {
+    case VERDICT_DONE:
+        break;
+    case VERDICT_CHANGED:
+        p->pass.is_stale = true;
+        p->state = AT_OVER;
+        break;
+    case VERDICT_REFUSED:
+        pass_fault_of(&p->pass, answer);
+        break;
+    }
+}
 
 static void do_label(struct template_pass *p)
 {
@@ -24,7 +38,7 @@ static void do_label(struct template_pass *p)
     if (step.verb == STEP_NONE)
         p->state = AT_POLICY;
     else
-        pass_call(&p->pass, &step, on_answer, p);
+        pass_call(&p->pass, &step, on_answer);
 }
 
 static void do_policy(struct template_pass *p)
@@ -39,7 +53,7 @@ static void do_policy(struct template_pass *p)
         pass_fault(&p->pass, e.msg);
     } else if (step.verb != STEP_NONE) {
         p->state = AT_POLICY;
-        pass_call(&p->pass, &step, on_answer, p);
+        pass_call(&p->pass, &step, on_answer);
     }
 }
 
@@ -50,53 +64,30 @@ static void finish(struct template_pass *p)
     if (pass_has_faults(&p->pass))
         log_warn("template.pass", KV("namespace", queue_item_namespace(item)),
                  KV("template", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
-    if (pass_has_faults(&p->pass) || p->pass.is_stale)
-        queue_retry(item);
-    else
-        queue_done(item);
-    pass_done(&p->pass);
+    pass_end(&p->pass, pass_has_faults(&p->pass));
     object_unref(p->template);
     free(p);
 }
 
-static void advance(struct template_pass *p)
+static bool act(void *self)
 {
-    while (!p->pass.is_waiting) {
-        switch (p->state) {
-        case AT_LABEL:
-            do_label(p);
-            break;
-        case AT_POLICY:
-            do_policy(p);
-            break;
-        case AT_OVER:
-            finish(p);
-            return;
-        }
+    struct template_pass *p = self;
+
+    switch (p->state) {
+    case AT_LABEL:
+        do_label(p);
+        break;
+    case AT_POLICY:
+        do_policy(p);
+        break;
+    case AT_OVER:
+        finish(p);
+        return false;
     }
+    return true;
 }
 
-static void on_answer(void *ctx, const struct kube_answer *answer)
-{
-    struct template_pass *p = ctx;
-
-    p->state = p->state == AT_LABEL ? AT_POLICY : AT_OVER;
-    switch (outcome_of(answer)) {
-    case OUTCOME_DONE:
-        break;
-    case OUTCOME_GONE:
-    case OUTCOME_EXISTS:
-    case OUTCOME_STALE:
-        p->pass.is_stale = true;
-        p->state = AT_OVER;
-        break;
-    case OUTCOME_INVALID:
-    case OUTCOME_FAILED:
-        pass_fault_of(&p->pass, answer);
-        break;
-    }
-    advance(p);
-}
+static const struct pass_kind passes = { "sandboxtemplate-controller", act };
 
 static void work(void *ctx, struct queue_item *item)
 {
@@ -110,9 +101,9 @@ static void work(void *ctx, struct queue_item *item)
         return;
     }
     p = NEW(struct template_pass);
-    pass_init(&p->pass, r->shared, MANAGER, item);
+    pass_init(&p->pass, &passes, r->shared, item, p);
     p->template = object_ref(template);
-    advance(p);
+    pass_go(&p->pass);
 }
 
 static void on_policy(struct reconciler *r, const struct change *c)
