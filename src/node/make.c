@@ -1,6 +1,8 @@
 #include "node/make.h"
 
 #include "node/limits.h"
+#include "node/security.h"
+#include "node/volumes.h"
 #include "sandbox/sandbox.h"
 
 #include <string.h>
@@ -17,8 +19,13 @@ struct make {
     void *ctx;
     char name[RUN_NAME_BYTES], join[RUN_NAME_BYTES];
     char *host_name, *cwd;
+    const struct json *container; /* the Pod's, which `volumes` holds */
     struct env env;
     struct image_start start;
+    struct security security;
+    struct volumes_spec volumes;
+    struct volume_binds binds;
+    struct object *pod;
     struct notes notes;
     const char **command;
     struct box_spec box;
@@ -28,7 +35,9 @@ struct make {
 static void make_free(struct make *m)
 {
     env_done(&m->env);
+    volume_binds_done(&m->binds);
     image_start_done(&m->start);
+    object_unref(m->pod);
     notes_done(&m->notes);
     free(m->command);
     free(m->host_name);
@@ -37,6 +46,23 @@ static void make_free(struct make *m)
 }
 
 /* ---- on a thread ---- */
+
+/* Its volumes as they should be, and where it sees them. */
+static int prepare(struct make *m, struct make_result *r)
+{
+    r->wait_reason = "ContainerCreating";
+    r->event = "FailedMount";
+    if (volumes_prepare(&m->volumes, NULL, &m->notes, &r->e) < 0)
+        return -1;
+    r->wait_reason = "CreateContainerConfigError";
+    r->event = "Failed";
+    if (volumes_binds(&m->volumes, m->container, &m->env, &m->binds, &m->notes, &r->e) < 0)
+        return -1;
+    m->box.binds = m->binds.v;
+    m->box.bind_count = m->binds.n;
+    r->wait_reason = "CreateContainerError";
+    return 0;
+}
 
 /* What a lost answer left behind is the sandbox we want: its name is this attempt's. */
 static void run(void *ctx, struct engine *en, const struct err *e)
@@ -49,6 +75,8 @@ static void run(void *ctx, struct engine *en, const struct err *e)
                                      .join = *m->join ? m->join : NULL };
 
     r->rc = -1;
+    if (prepare(m, r) < 0)
+        return;
     if (!en) {
         r->e = *e;
         return;
@@ -139,13 +167,34 @@ size_t make_server_ports(struct record *r, size_t at, uint16_t ports[MAKE_PORTS_
     return n;
 }
 
+/* Those that may become variables, borrowed for the turn. */
+static struct object **services_of(const struct record *r, size_t *ret_n)
+{
+    struct informer *copy = r->node->services;
+    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    struct object *o, **v;
+    size_t n = 0;
+
+    v = own_array(informer_count_of(copy, 0, r->namespace, "") + 1, sizeof(struct object *));
+    informer_walk(&w, copy, 0, r->namespace, "");
+    while ((o = informer_walk_next(&w)))
+        v[n++] = o;
+    o = informer_get(copy, "default", "kubernetes");
+    if (o && strcmp(r->namespace, "default") != 0)
+        v[n++] = o;
+    *ret_n = n;
+    return v;
+}
+
 static int read_env(struct make *m, struct record *r, const struct json *spec,
                     const struct image *image, struct err *e)
 {
     static const char *const ours[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LANG=C.UTF-8" };
     const char *base[LEN(ours) + 2 + 64] = { NULL };
     char host[80];
-    size_t n = 0;
+    size_t n = 0, service_count;
+    struct object **services = services_of(r, &service_count);
+    int rc;
 
     for (size_t i = 0; i < LEN(ours); i++)
         base[n++] = ours[i];
@@ -153,12 +202,39 @@ static int read_env(struct make *m, struct record *r, const struct json *spec,
     base[n++] = host;
     for (const char *const *v = image->env; v && *v && n < LEN(base) - 1; v++)
         base[n++] = *v;
-    return env_make(
-        &(struct env_spec){ .downward = { .pod = r->pod, .pod_ip = r->ip, .host_ip = NODE_HOST_IP },
-                            .container = spec,
-                            .needs = &r->needs,
-                            .base = base },
-        &m->env, &m->notes, e);
+    rc = env_make(&(struct env_spec){ .downward = m->volumes.downward,
+                                      .container = spec,
+                                      .needs = &r->needs,
+                                      .base = base,
+                                      .services = services,
+                                      .service_count = service_count },
+                  &m->env, &m->notes, e);
+    free(services);
+    return rc;
+}
+
+/* Who it runs as, and what it sees of the Pod's volumes. */
+static int read_outfit(struct make *m, struct record *r, const struct json *spec, struct err *e)
+{
+    struct node *n = r->node;
+
+    m->container = spec;
+    m->pod = object_ref(r->pod);
+    if (security_make(m->pod, spec, geteuid() == 0, &m->security, &m->notes, e) < 0)
+        return -1;
+    m->volumes = (struct volumes_spec){
+        .dir_fd = n->dir_fd,
+        .dir = n->dir,
+        .downward = { .pod = m->pod,
+                      .pod_ip = r->ip,
+                      .host_ip = NODE_HOST_IP,
+                      .cpu_milli = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * 1000,
+                      .memory_bytes =
+                          (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) },
+        .needs = &r->needs, /* the record's, whose one pass we are */
+        .owner = m->security.owner,
+    };
+    return 0;
 }
 
 /* The words that PID 1 is to run. */
@@ -203,7 +279,7 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
     if (!image)
         goto failed;
     *ret_reason = "CreateContainerConfigError";
-    if (read_env(m, r, spec, image, e) < 0 ||
+    if (read_outfit(m, r, spec, e) < 0 || read_env(m, r, spec, image, e) < 0 ||
         image_start_make(image, spec, &m->env, &m->start, &m->notes, e) < 0)
         goto failed;
     m->box = (struct box_spec){ .name = m->name,
@@ -211,6 +287,11 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
                                 .env = m->env.v,
                                 .cwd = m->cwd,
                                 .makes_cwd = true,
+                                .uid = m->security.uid,
+                                .gid = m->security.gid,
+                                .root_bytes = m->security.root_bytes,
+                                .is_read_only = m->security.is_read_only,
+                                .limits = m->security.limits,
                                 .is_best_effort = true,
                                 .runtime_args = sandbox_runtime_args };
     set_command(m);

@@ -15,6 +15,8 @@ struct make_result {
     int rc; /* 0: it runs */
     struct err e;
     bool is_command; /* the sandbox was made, its command cannot be run */
+    /* Else: the container's waiting reason, and the Event's. */
+    const char *wait_reason, *event;
     struct engine_info info;
     struct engine_created made;
     const struct notes *notes; /* what to tell about it */

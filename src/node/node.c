@@ -1,11 +1,16 @@
 #include "node/node_impl.h"
 
+#include "node/claims.h"
 #include "node/identity.h"
 #include "node/limits.h"
 #include "node/streams.h"
 
 #include "base/log.h"
+#include "net/tls.h"
+#include "node/dirtree.h"
+#include "node/volumes.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -142,6 +147,27 @@ static void swept(void *ctx)
     n->stray_count = 0;
 }
 
+/* Volumes of Pods of which nothing else is left. */
+static void adopt_volumes(struct node *n)
+{
+    const struct dirent *d;
+    struct err ignored;
+    int fd = -1;
+    DIR *dir;
+
+    if (dirtree_find(n->dir_fd, VOLUMES_PODS, &fd, &ignored) < 0)
+        return; /* no Pod had any */
+    dir = fdopendir(fd);
+    while (dir && (d = readdir(dir)))
+        if (d->d_name[0] != '.' && !record_find_uid(n, d->d_name) &&
+            strlen(d->d_name) <= RUN_UID_MAX_BYTES)
+            (void)record_of_orphan(n, d->d_name);
+    if (dir)
+        (void)closedir(dir);
+    else
+        own_fd_close(&fd);
+}
+
 /* Sandboxes find their Pods; those of Pods that are gone become records of their own, to be removed. */
 static void adopt_boxes(struct node *n)
 {
@@ -166,6 +192,7 @@ static void adopt_boxes(struct node *n)
         else
             add_stray(n, v[i].name);
     }
+    adopt_volumes(n);
     log_info("node.adopt", KV("sandboxes", adopted), KV("strays", n->stray_count));
     free(n->found);
     n->found = NULL;
@@ -183,7 +210,7 @@ static void resume(struct keymap_node *node, void *ctx)
         if (r->life.v[i].now.state != RUN_UP)
             continue;
         work_watch(r, i);
-        if (r->pod && !r->life.v[i].is_ready)
+        if (r->pod)
             ready_begin(r, i);
     }
     node_wake(ctx, r);
@@ -196,7 +223,8 @@ static void begin(struct node *n)
     struct record *r;
     struct err e;
 
-    if (!n->is_listed || !informer_is_synced(n->pods) || n->has_begun || n->is_closing)
+    if (!n->is_listed || !informer_is_synced(n->pods) || !informer_is_synced(n->services) ||
+        n->has_begun || n->is_closing)
         return;
     informer_walk_all(&w, n->pods);
     while ((pod = informer_walk_next(&w))) {
@@ -252,11 +280,47 @@ static int lock_dir(struct node *n, struct err *e)
     return err_set(e, ERR_EXISTS, "another node has the directory '%s'", n->dir);
 }
 
-static int open_parts(struct node *n, int listen_fd, struct err *e)
+/* What is mounted is named from the root on. */
+static int find_path(struct node *n, struct err *e)
+{
+    char *full = realpath(n->dir, NULL);
+
+    if (!full)
+        return err_sys(e, "cannot find '%s'", n->dir);
+    free(n->dir);
+    n->dir = full;
+    return 0;
+}
+
+static int open_copies(struct node *n, struct err *e)
 {
     static const struct informer_listener listener = {
         .on_add = on_add, .on_update = on_update, .on_delete = on_delete, .on_synced = on_synced
     };
+    static const struct informer_listener of_services = { .on_synced = on_synced };
+    static const struct informer_index by_namespace = { informer_keys_namespace, NULL, false };
+
+    if (informer_new(n->client,
+                     &(struct informer_spec){ .kind = kind_find("", "v1", "pods"),
+                                              .trim = informer_trim_managed },
+                     &n->pods, e) < 0 ||
+        informer_new(n->client,
+                     &(struct informer_spec){ .kind = kind_find("", "v1", "services"),
+                                              .trim = informer_trim_managed,
+                                              .indexes = &by_namespace,
+                                              .index_count = 1 },
+                     &n->services, e) < 0 ||
+        claims_open(
+            &(struct claims_spec){ .client = n->client, .crew = n->crew, .dir_fd = n->dir_fd },
+            &n->claims, e) < 0)
+        return -1;
+    informer_listen(n->pods, &listener, n);
+    informer_listen(n->services, &of_services, n);
+    return 0;
+}
+
+static int open_parts(struct node *n, int listen_fd, struct err *e)
+{
     OWN_FD int fd = listen_fd;
 
     if (crew_open(n->loop,
@@ -266,18 +330,14 @@ static int open_parts(struct node *n, int listen_fd, struct err *e)
     n->dir_fd = open(n->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (n->dir_fd < 0)
         return err_sys(e, "cannot open '%s'", n->dir);
-    if (lock_dir(n, e) < 0 || images_load(n->dir_fd, n->dir, &n->images, e) < 0 ||
+    if (find_path(n, e) < 0 || lock_dir(n, e) < 0 ||
+        images_load(n->dir_fd, n->dir, &n->images, e) < 0 ||
         exits_open(n->loop, n->dir, on_exit_told, n, &n->exits, e) < 0 ||
-        streams_open(n, take_fd(&fd), &n->streams, e) < 0 ||
-        informer_new(n->client,
-                     &(struct informer_spec){ .kind = kind_find("", "v1", "pods"),
-                                              .trim = informer_trim_managed },
-                     &n->pods, e) < 0)
+        streams_open(n, take_fd(&fd), &n->streams, e) < 0 || open_copies(n, e) < 0)
         return -1;
     n->queue = queue_new(
         n->loop, &(struct queue_spec){
                      .name = "pod", .workers = NODE_POD_WORKERS, .work = work_start, .ctx = n });
-    informer_listen(n->pods, &listener, n);
     return 0;
 }
 
@@ -300,6 +360,7 @@ int node_open(struct ev_loop *loop, const struct node_config *config, struct nod
     }
     crew_submit(n->crew, &n->list_job, run_list, listed, n);
     informer_start(n->pods);
+    informer_start(n->services);
     *ret = n;
     return 0;
 }
@@ -350,10 +411,14 @@ void node_free(struct node *n)
     n->is_closing = true;
     ready_close(n);
     streams_close(n->streams);
+    claims_close(n->claims);
     crew_close(n->crew);
     exits_close(n->exits);
     if (n->pods)
         informer_close(n->pods);
+    if (n->services)
+        informer_close(n->services);
+    tls_free(n->probe_tls);
     keymap_each(&n->by_name, drop, &list);
     while ((r = list)) {
         list = r->next_dropped;

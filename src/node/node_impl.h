@@ -15,6 +15,8 @@
 struct streams;
 struct identity;
 struct ready;
+struct claims;
+struct tls;
 
 /* Why a Pod failed as a whole; what it was is read back from its status. */
 #define NODE_FAILED_LOST     "SandboxLost"
@@ -35,8 +37,10 @@ struct node {
     struct crew *crew;
     struct exits *exits;
     struct images *images;
-    struct informer *pods;
-    struct queue *queue; /* NULL: it is closed */
+    struct informer *pods, *services;
+    struct claims *claims;
+    struct tls *probe_tls; /* for probes over HTTPS, made when the first one asks */
+    struct queue *queue;   /* NULL: it is closed */
     struct keymap by_name, by_uid;
     struct addresses addresses;
     struct streams *streams;

@@ -207,7 +207,18 @@ static void on_ended(void *ctx, int code, const struct err *e)
     prober_end(p);
 }
 
-static const struct sandbox_exec_events exec_events = { NULL, on_output, NULL, on_ended };
+static void on_started(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_drain(void *ctx, bool is_open)
+{
+    (void)ctx;
+    (void)is_open;
+}
+
+static const struct sandbox_exec_events exec_events = { on_started, on_output, on_drain, on_ended };
 
 /* The command's words. Its variables are those of the Pod's text that stand there as they are: the kubelet knows no others
  * of a container that runs. */

@@ -1,56 +1,128 @@
-/* Is a sandbox ready? Where silica-runtime is what it runs: when that takes a connection, which is asked from 1 ms on,
- * ever less often. Elsewhere at once. */
+/* Is a sandbox ready? As its probes say. Where it has no readiness probe and silica-runtime is what it runs: when that takes
+ * a connection, which is asked from 1 ms on, ever less often. Elsewhere at once. */
 #include "node/dialin.h"
+#include "node/event.h"
 #include "node/limits.h"
 #include "node/make.h"
+#include "node/probe.h"
+#include "node/prober.h"
 
+#include "base/log.h"
+#include "base/time.h"
 #include "ev/timer.h"
+#include "net/tls.h"
+#include "sandbox/sandbox.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
-#define ASK_FIRST_MS 1
-#define ASK_MOST_MS  1000
+#define ASK_FIRST_MS    1
+#define ASK_MOST_MS     1000
+#define TELL_AGAIN_MS   300000 /* the same failure is told again */
+#define GRACE_DEFAULT_S 30
+
+/* One probe's try: a way into the sandbox is made by the crew, then it is asked. */
+struct
+try {
+    struct ready *of;
+    struct probe *probe;
+    struct crew_job job;
+    bool is_busy;
+    int fd; /* a socket inside, or a connection to PID 1 */
+    struct err e;
+    struct sandbox *sandbox; /* of exec */
+    struct prober *prober;
+    uint64_t told_ms; /* when its failure was last told, and what */
+    char told[256];
+};
 
 struct ready {
-    struct ready *next, **at_list;
+    struct ready *next, **at_list; /* at_list NULL: it has ended, and waits for its tries */
     struct node *node;
-    struct run_id id;               /* the record may go meanwhile */
+    struct run_id id; /* the record may go meanwhile */
+    char box[RUN_NAME_BYTES];
+    struct object *pod; /* whose texts the probes are */
+    /* Our own server: */
     uint16_t ports[MAKE_PORTS_MAX]; /* asked in turn */
     size_t port_count, asked;
     uint64_t wait_ms;
     struct ev_timer again;
     struct dialin *dial;
+    bool is_open; /* it answered, or there is none to be asked */
+    /* The Pod's probes: */
+    const struct json *container;
+    struct probes probes;
+    struct try tries[PROBE_ROLES];
+    struct ev_timer due;
 };
 
 static void ask(void *ctx);
+static void plan(struct ready *q);
 
 static struct record *still(const struct ready *q, size_t *ret_at)
 {
     struct record *r = record_find_uid(q->node, q->id.uid);
     size_t at = r ? record_container(r, q->id.container) : SIZE_MAX;
 
-    if (at == SIZE_MAX || r->life.v[at].now.state != RUN_UP ||
+    if (at == SIZE_MAX || r->life.v[at].now.state != RUN_UP || r->life.is_ending ||
         r->life.v[at].now.attempt != q->id.attempt)
         return NULL;
     *ret_at = at;
     return r;
 }
 
+/* ---- the end ---- */
+
+static void free_if_idle(struct ready *q)
+{
+    for (size_t i = 0; i < PROBE_ROLES; i++)
+        if (q->tries[i].is_busy)
+            return;
+    object_unref(q->pod);
+    free(q);
+}
+
 static void end(struct ready *q)
 {
     ev_timer_stop(q->node->loop, &q->again);
+    ev_timer_stop(q->node->loop, &q->due);
     if (q->dial)
         dialin_cancel(take_ptr(&q->dial));
     *q->at_list = q->next;
     if (q->next)
         q->next->at_list = q->at_list;
-    free(q);
+    q->at_list = NULL;
+    for (size_t i = 0; i < PROBE_ROLES; i++)
+        if (q->tries[i].prober)
+            prober_cancel(q->tries[i].prober);
+    free_if_idle(q);
 }
 
-static void say_ready(struct record *r, size_t at)
+/* What its probes and its server say, as the Pod's life sees it. */
+static void say(struct ready *q, struct record *r, size_t at)
 {
-    r->life.v[at].is_started = r->life.v[at].is_ready = true;
+    struct life_container *c = &r->life.v[at];
+    bool is_started = probes_is_started(&q->probes);
+    bool is_ready = q->is_open && probes_is_ready(&q->probes);
+
+    if (c->is_started == is_started && c->is_ready == is_ready)
+        return;
+    c->is_started = is_started;
+    c->is_ready = is_ready;
+    node_wake(q->node, r);
 }
+
+/* Nothing is left to be asked. */
+static void settle(struct ready *q)
+{
+    for (size_t i = 0; i < PROBE_ROLES; i++)
+        if (q->tries[i].is_busy)
+            return;
+    if (q->is_open && !ev_timer_is_running(&q->due))
+        end(q);
+}
+
+/* ---- our own server ---- */
 
 static void on_dialed(void *ctx, int fd, const struct err *e)
 {
@@ -62,12 +134,14 @@ static void on_dialed(void *ctx, int fd, const struct err *e)
     if (!e)
         (void)close(fd);
     r = still(q, &at);
-    if (r && !e) {
-        say_ready(r, at);
-        node_wake(q->node, r);
-    }
-    if (!r || !e) {
+    if (!r) {
         end(q);
+        return;
+    }
+    if (!e) {
+        q->is_open = true;
+        say(q, r, at);
+        settle(q);
         return;
     }
     ev_timer_start(q->node->loop, &q->again, q->wait_ms, ask, q);
@@ -77,18 +151,213 @@ static void on_dialed(void *ctx, int fd, const struct err *e)
 static void ask(void *ctx)
 {
     struct ready *q = ctx;
-    char box[RUN_NAME_BYTES];
+    size_t at;
+
+    if (!still(q, &at)) {
+        end(q);
+        return;
+    }
+    q->dial = dialin_start(q->node->loop, q->node->crew, q->box,
+                           q->ports[q->asked++ % q->port_count], on_dialed, q);
+}
+
+/* ---- what probes lead to ---- */
+
+static void tell(struct record *r, size_t at, const char *reason, const char *message)
+{
+    node_event(r->node->client, &(struct event_spec){ .about = r->pod,
+                                                      .node = r->node->name,
+                                                      .container = r->parts[at].name,
+                                                      .is_init = r->life.v[at].is_init,
+                                                      .is_warning = strcmp(reason, "Killing") != 0,
+                                                      .reason = reason,
+                                                      .message = message });
+}
+
+static void tell_failure(struct try *t, struct record *r, size_t at, const char *message)
+{
+    char text[PROBER_MESSAGE_MAX_BYTES + 64];
+    uint64_t now_ms = time_mono_ms();
+
+    (void)snprintf(text, sizeof text, "%s probe failed: %s", probe_role_name(t->probe->role, false),
+                   message);
+    log_info("probe.failed", KV("box", (const char *)t->of->box),
+             KV("probe", probe_role_name(t->probe->role, true)), KV("err", message));
+    if (t->told[0] && strncmp(t->told, text, sizeof t->told - 1) == 0 &&
+        now_ms < t->told_ms + TELL_AGAIN_MS)
+        return;
+    (void)snprintf(t->told, sizeof t->told, "%.*s", (int)sizeof t->told - 1, text);
+    t->told_ms = now_ms;
+    if (r->pod)
+        tell(r, at, "Unhealthy", text);
+}
+
+/* The container is ended, and its restartPolicy says what then. */
+static void end_container(struct ready *q, struct record *r, size_t at, const struct probe *why)
+{
+    struct life_container *c = &r->life.v[at];
+    uint64_t grace_s = GRACE_DEFAULT_S;
+    char text[160];
+
+    if (c->must_end)
+        return;
+    (void)json_u64(object_at(q->pod, "spec.terminationGracePeriodSeconds"), &grace_s);
+    (void)json_u64(json_get(why->spec, "terminationGracePeriodSeconds"), &grace_s);
+    c->must_end = true;
+    c->end_by_ms = node_wall_ms() + MIN(grace_s, (uint64_t)UINT32_MAX) * 1000;
+    (void)snprintf(text, sizeof text, "Container %s failed %s probe, will be restarted", c->name,
+                   probe_role_name(why->role, true));
+    if (r->pod)
+        tell(r, at, "Killing", text);
+    node_wake(q->node, r);
+}
+
+/* ---- one try ---- */
+
+static void finish_try(struct try *t, bool is_success, const char *message)
+{
+    struct ready *q = t->of;
+    struct probe_news news;
     struct record *r;
     size_t at;
 
+    t->is_busy = false;
+    sandbox_close(take_ptr(&t->sandbox));
+    if (!q->at_list) {
+        free_if_idle(q);
+        return;
+    }
     r = still(q, &at);
     if (!r) {
         end(q);
         return;
     }
-    record_box(r, at, q->id.attempt, box);
-    q->dial = dialin_start(q->node->loop, q->node->crew, box, q->ports[q->asked++ % q->port_count],
-                           on_dialed, q);
+    news = probe_end(&q->probes, t->probe, is_success, time_mono_ms());
+    if (is_success)
+        t->told[0] = '\0';
+    else if (news.is_counted)
+        tell_failure(t, r, at, message);
+    say(q, r, at);
+    if (probes_killer(&q->probes))
+        end_container(q, r, at, probes_killer(&q->probes));
+    plan(q);
+    settle(q);
+}
+
+static void on_probed(void *ctx, bool is_success, const char *message)
+{
+    struct try *t = ctx;
+
+    t->prober = NULL;
+    finish_try(t, is_success, message);
+}
+
+static void reach(void *ctx, struct engine *en, const struct err *e)
+{
+    struct try *t = ctx;
+    int rc = -1;
+
+    t->fd = -1;
+    if (!en)
+        t->e = *e;
+    else if (prober_kind(t->probe->spec) == PROBER_EXEC)
+        rc = engine_control(en, t->of->box, &t->fd, &t->e);
+    else
+        rc = engine_socket(en, t->of->box, AF_INET, SOCK_STREAM, &t->fd, &t->e);
+    if (rc < 0)
+        t->fd = -1;
+}
+
+static struct conn_filter_maker *believer(struct node *n)
+{
+    struct err e;
+
+    if (!n->probe_tls && tls_new(&(struct tls_config){ .role = TLS_CLIENT, .is_insecure = true },
+                                 &n->probe_tls, &e) < 0)
+        return NULL;
+    return tls_maker(n->probe_tls);
+}
+
+static void reached(void *ctx)
+{
+    struct try *t = ctx;
+    struct ready *q = t->of;
+    struct record *r;
+    size_t at;
+
+    r = q->at_list ? still(q, &at) : NULL;
+    if (!r || t->fd < 0) {
+        own_fd_close(&t->fd);
+        finish_try(t, false, t->e.msg);
+        return;
+    }
+    if (prober_kind(t->probe->spec) == PROBER_EXEC &&
+        sandbox_open(q->node->loop, take_fd(&t->fd), &t->sandbox, &t->e) < 0) {
+        finish_try(t, false, t->e.msg);
+        return;
+    }
+    t->prober = prober_start(&(struct prober_spec){ .loop = q->node->loop,
+                                                    .probe = t->probe->spec,
+                                                    .container = q->container,
+                                                    .pod_ip = r->ip,
+                                                    .timeout_ms = t->probe->rules.timeout_ms,
+                                                    .fd = take_fd(&t->fd),
+                                                    .sandbox = t->sandbox,
+                                                    .cwd = make_cwd(r, at),
+                                                    .maker = believer(q->node),
+                                                    .done = on_probed,
+                                                    .ctx = t });
+}
+
+static void on_due(void *ctx)
+{
+    struct ready *q = ctx;
+    uint64_t due_ms;
+    struct probe *p = probes_due(&q->probes, &due_ms);
+    struct try *t;
+    size_t at;
+
+    if (!still(q, &at)) {
+        end(q);
+        return;
+    }
+    if (p && due_ms <= time_mono_ms()) {
+        t = &q->tries[p->role];
+        t->is_busy = true;
+        t->e = (struct err){ 0 };
+        probe_begin(p);
+        crew_submit(q->node->crew, &t->job, reach, reached, t);
+    }
+    plan(q);
+}
+
+/* The next try of all probes. */
+static void plan(struct ready *q)
+{
+    uint64_t due_ms = 0, now_ms = time_mono_ms();
+
+    if (probes_due(&q->probes, &due_ms))
+        ev_timer_start(q->node->loop, &q->due, due_ms > now_ms ? due_ms - now_ms : 0, on_due, q);
+    else
+        ev_timer_stop(q->node->loop, &q->due);
+}
+
+/* ---- the beginning ---- */
+
+static void begin_probes(struct ready *q, struct record *r, size_t at)
+{
+    const struct life_container *c = &r->life.v[at];
+    uint64_t wall_ms = node_wall_ms(), now_ms = time_mono_ms();
+    uint64_t age_ms = wall_ms > c->now.began_ms ? wall_ms - c->now.began_ms : 0;
+
+    probes_init(&q->probes, q->container, now_ms - MIN(age_ms, now_ms));
+    for (size_t i = 0; i < PROBE_ROLES; i++)
+        q->tries[i] = (struct try){ .of = q, .probe = &q->probes.v[i], .fd = -1 };
+    /* What was said of one that is taken over holds until its probes say otherwise. */
+    probes_adopt(&q->probes, c->is_started, c->is_ready);
+    if (c->is_ready)
+        q->is_open = true;
+    plan(q);
 }
 
 void ready_begin(struct record *r, size_t at)
@@ -96,23 +365,28 @@ void ready_begin(struct record *r, size_t at)
     struct node *n = r->node;
     struct ready *q = NEW(struct ready);
 
-    q->port_count = make_server_ports(r, at, q->ports);
-    if (!q->port_count) {
-        free(q);
-        say_ready(r, at);
-        return;
-    }
     q->node = n;
+    q->pod = object_ref(r->pod);
+    q->container = record_spec(r, at);
     (void)snprintf(q->id.uid, sizeof q->id.uid, "%s", r->uid);
     (void)snprintf(q->id.container, sizeof q->id.container, "%s", r->parts[at].name);
     q->id.attempt = r->life.v[at].now.attempt;
+    record_box(r, at, q->id.attempt, q->box);
     q->wait_ms = ASK_FIRST_MS;
     q->at_list = &n->asking;
     q->next = n->asking;
     if (q->next)
         q->next->at_list = &q->next;
     n->asking = q;
-    ask(q);
+    begin_probes(q, r, at);
+    if (!q->probes.v[PROBE_READINESS].spec)
+        q->port_count = make_server_ports(r, at, q->ports);
+    q->is_open |= !q->port_count;
+    say(q, r, at);
+    if (q->is_open)
+        settle(q);
+    else
+        ask(q);
 }
 
 void ready_close(struct node *n)

@@ -40,6 +40,8 @@ struct record {
     char *fail_message;          /* with life.failed */
     struct needs needs;          /* as they were when a container was last started */
     bool is_failure_told;        /* an Event has told of life.failed */
+    bool has_no_volumes;         /* they are removed */
+    bool is_pod_noted;           /* an Event has told of fields that are not served */
 };
 
 struct record *record_find(struct node *n, const char *namespace, const char *name);

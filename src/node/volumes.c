@@ -39,7 +39,7 @@ static const char *name_of(const struct json *volume)
 
 /* ---- places ---- */
 
-static bool claim_place(const struct object *claim, char *ret, size_t size)
+bool volume_claim_place(const struct object *claim, char *ret, size_t size)
 {
     if (!is_part(object_namespace(claim)) || !is_part(object_name(claim)) ||
         !is_part(object_uid(claim)))
@@ -62,7 +62,7 @@ bool volume_place(const struct volumes_spec *s, const struct json *volume, char 
 
     if (sort_of(volume) == SORT_CLAIM) {
         claim = claim_of(s, volume);
-        return claim && claim_place(claim, ret, size);
+        return claim && volume_claim_place(claim, ret, size);
     }
     if (!is_part(name_of(volume)) || !is_part(object_uid(s->downward.pod)))
         return false;
@@ -272,7 +272,7 @@ int volumes_remove_claim(int dir_fd, const struct object *claim, struct err *e)
 {
     char place[PLACE_MAX_BYTES];
 
-    if (!claim_place(claim, place, sizeof place))
+    if (!volume_claim_place(claim, place, sizeof place))
         return err_set(e, ERR_INVALID, "the claim's name cannot be that of a directory");
     if (remove_at(dir_fd, place, e) < 0)
         return err_wrap(e, "claim %s/%s", object_namespace(claim), object_name(claim));

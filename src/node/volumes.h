@@ -68,6 +68,8 @@ int volumes_remove(int dir_fd, const char *pod_uid, struct err *e);
 /* A claim's directory, when the claim is deleted. */
 int volumes_remove_claim(int dir_fd, const struct object *claim, struct err *e);
 
+/* A claim's directory, relative to the data directory; false: its name cannot be one. */
+bool volume_claim_place(const struct object *claim, char *ret, size_t size);
 /* For volume_binds.c: where a volume of the Pod is, relative to the data directory; false: the claim is not there. */
 bool volume_place(const struct volumes_spec *s, const struct json *volume, char *ret, size_t size);
 

@@ -7,6 +7,8 @@
 #include "node/node_impl.h"
 #include "node/pod_status.h"
 #include "node/ports.h"
+#include "node/security.h"
+#include "node/volumes.h"
 
 #include "base/log.h"
 #include "kube/backoff.h"
@@ -210,12 +212,40 @@ static void on_deleted(void *ctx, const struct kube_answer *answer)
     (void)is_refused(p, "delete", answer);
 }
 
-/* Nothing of it is left here. */
+static void leave(struct pass *p);
+
+static void run_clear(void *ctx, struct engine *en, const struct err *e)
+{
+    struct pass *p = ctx;
+
+    (void)en;
+    (void)e;
+    p->rc = volumes_remove(p->node->dir_fd, p->record->uid, &p->e);
+}
+
+static void cleared(void *ctx)
+{
+    struct pass *p = ctx;
+
+    if (p->rc < 0) {
+        fail(p, "volumes", p->e.msg);
+        return;
+    }
+    p->record->has_no_volumes = true;
+    leave(p);
+}
+
+/* No sandbox of it is left here; then its volumes go, and then the Pod. */
 static void leave(struct pass *p)
 {
     static const int64_t now = 0;
     struct record *r = p->record;
     int64_t grace = -1;
+
+    if (!r->has_no_volumes) {
+        crew_submit(p->node->crew, &p->job, run_clear, cleared, p);
+        return;
+    }
 
     if (r->pod)
         (void)json_i64(object_at(r->pod, "metadata.deletionGracePeriodSeconds"), &grace);
@@ -314,7 +344,8 @@ void work_watch(struct record *r, size_t at)
         log_warn("container.unwatched", KV("box", (const char *)box), KV("err", &e));
 }
 
-static void cannot_start(struct pass *p, const char *reason, const char *message)
+/* event: the reason of the Event that tells it. */
+static void cannot_start(struct pass *p, const char *reason, const char *event, const char *message)
 {
     struct life_container *c = &p->record->life.v[p->at];
     bool is_new = !c->wait_reason || strcmp(c->wait_reason, reason) != 0 ||
@@ -327,7 +358,7 @@ static void cannot_start(struct pass *p, const char *reason, const char *message
     log_warn("container.wait", KV("pod", p->record->name), KV("container", c->name),
              KV("reason", reason), KV("err", message));
     if (is_new)
-        tell(p, p->at, true, "Failed", message);
+        tell(p, p->at, true, event, message);
     advance(p);
 }
 
@@ -370,7 +401,7 @@ static void on_made(void *ctx, const struct make_result *result)
         life_end(c, 128, node_wall_ms());
         tell(p, p->at, true, "Failed", result->e.msg);
     } else {
-        cannot_start(p, "CreateContainerError", result->e.msg);
+        cannot_start(p, result->wait_reason, result->event, result->e.msg);
         return;
     }
     advance(p);
@@ -382,7 +413,7 @@ static void make_container(struct pass *p)
     struct err e;
 
     if (make_start(p->record, p->at, on_made, p, &reason, &e) < 0)
-        cannot_start(p, reason, e.msg);
+        cannot_start(p, reason, "Failed", e.msg);
 }
 
 static void on_fetched(void *ctx, const struct err *e)
@@ -390,9 +421,22 @@ static void on_fetched(void *ctx, const struct err *e)
     struct pass *p = ctx;
 
     if (e)
-        cannot_start(p, "CreateContainerConfigError", e->msg);
+        cannot_start(p, "CreateContainerConfigError", "Failed", e->msg);
     else
         make_container(p);
+}
+
+/* What of the Pod as a whole is not served. */
+static void note_pod(struct pass *p)
+{
+    OWN(notes_done) struct notes notes = { 0 };
+
+    if (p->record->is_pod_noted || !p->record->pod)
+        return;
+    p->record->is_pod_noted = true;
+    security_note_pod(p->record->pod, &notes);
+    for (size_t i = 0; i < notes.n; i++)
+        tell(p, SIZE_MAX, true, notes.v[i].reason, notes.v[i].message);
 }
 
 static void start_container(struct pass *p, size_t at)
@@ -404,6 +448,7 @@ static void start_container(struct pass *p, size_t at)
     life_begin(c);
     if (!*r->ip)
         addresses_take(&p->node->addresses, r->uid, r->ip);
+    note_pod(p);
     fetch_start(r, on_fetched, p);
 }
 

@@ -1,0 +1,29 @@
+/* claims: PersistentVolumeClaims on this machine: plain directories (volumes.h), Bound as soon as they are seen.
+ *
+ * A claim's directory is made when a Pod first uses it and goes when the claim is gone from the API, also if that happened
+ * while nobody watched: what stands on disk is compared with what is there at the start. The API keeps a claim as long as a
+ * Pod names it.
+ *
+ * Owns:     a copy of the claims (an informer), the removals under way.
+ * Used by:  node.c.
+ * Threads:  the loop's; directories are removed by the crew.
+ */
+#ifndef SILICA_NODE_CLAIMS_H
+#define SILICA_NODE_CLAIMS_H
+
+#include "kube/client.h"
+
+struct claims;
+struct crew;
+
+struct claims_spec {
+    struct kube_client *client; /* outlives it */
+    struct crew *crew;
+    int dir_fd; /* the data directory; borrowed */
+};
+
+int claims_open(const struct claims_spec *spec, struct claims **ret, struct err *e);
+/* Before the crew is closed. Tolerates NULL. */
+void claims_close(struct claims *cs);
+
+#endif
