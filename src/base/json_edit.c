@@ -302,7 +302,10 @@ bool json_node_open(struct json_node *node)
     }
     JSON_MEMBERS(name, value, view)
     {
-        *item++ = (struct json_item){ .name = name->u.text, .name_n = name->n, .u.view = value };
+        *item++ = (struct json_item){ .name = name->u.text,
+                                      .name_n = name->n,
+                                      .is_plain = name->flags & JSON_FLAG_PLAIN,
+                                      .u.view = value };
     }
     if (view->type == JSON_OBJECT && !(view->flags & JSON_FLAG_UNIQUE))
         drop_duplicates(node);
@@ -386,9 +389,11 @@ static void add_member(struct json_node *object, struct span name, struct json_n
 
     if (!item)
         return;
-    *item = (struct json_item){
-        .name = kept.p, .name_n = (uint32_t)kept.n, .is_node = true, .u.node = child
-    };
+    *item = (struct json_item){ .name = kept.p,
+                                .name_n = (uint32_t)kept.n,
+                                .is_node = true,
+                                .is_plain = json_scan_span(kept) == kept.n,
+                                .u.node = child };
     if (object->index && object->index->mask / 2 < object->v.n)
         object->index = NULL; /* too small by now; the next lookup makes a larger one */
     if (object->index)

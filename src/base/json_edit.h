@@ -72,6 +72,9 @@ bool json_node_bool(const struct json_node *node, bool *ret);
 /* The immutable value, when the node is still one; else NULL. Readers that walk whole trees take it. */
 const struct json *json_node_view(const struct json_node *node);
 
+/* The same, or the value of a scalar that was made here; NULL of a container that was opened, and of NULL. */
+const struct json *json_node_plain(const struct json_node *node);
+
 /* Elements or members. */
 size_t json_node_count(struct json_node *node);
 struct json_node *json_node_get(struct json_node *object, const char *name);
@@ -116,7 +119,10 @@ void json_node_prune(struct json_node *node);
 int json_node_write(struct json_node *node, struct buf *out, struct err *e);
 /* A document of the value, its compact bytes made already; the caller's to unref. */
 int json_node_freeze(struct json_node *node, struct json_doc **ret, struct err *e);
-/* The same of a value of another document, of which nothing is kept. */
+/* Makes the node a view again, of a document that the edit holds: frozen later it is that document, and readers may walk it.
+ * Nodes below it are dead from then on. */
+int json_node_settle(struct json_node *node, struct err *e);
+/* A document of a value of another one, of which nothing is kept. */
 int json_doc_of(const struct json *v, struct json_doc **ret, struct err *e);
 
 #endif

@@ -10,7 +10,8 @@ struct json_item {
     const uint8_t
         *name; /* object: NULL is a hole, left by a removal until somebody counts places */
     uint32_t name_n;
-    bool is_node; /* else still the document's value */
+    bool is_node;  /* else still the document's value */
+    bool is_plain; /* the name: known to need no escape */
     union {
         struct json_node *node;
         const struct json *view;
@@ -34,6 +35,9 @@ struct json_node *json_node_of(struct json_edit *ed, struct json_item *item);
 /* Squeezes holes out, so that items and positions agree. */
 void json_node_compact(struct json_node *node);
 void json_edit_fill(struct json_edit *ed);
+/* json_build.c: a document of the value, whose compact form has so many bytes; the caller's. NULL: it has to be parsed to be
+ * known, or refused. */
+struct json_doc *json_build(struct json_node *node, size_t bytes);
 /* The held document of that root, or NULL. */
 struct json_doc *json_edit_doc_of(const struct json_edit *ed, const struct json *root);
 

@@ -148,6 +148,9 @@ static void test_duplicates(void **state)
     for (int i = 0; i < 100; i++)
         assert_int_equal(buf_addf(&wide, &e, "%s\"k%d\":%d", i ? "," : "", i % 50, i), 0);
     assert_int_equal(buf_addc(&wide, '}', &e), 0);
+    root = must_parse(ed, "{\"a\":{\"b\":1,\"c\":[{},{\"d\":1}]}}");
+    assert_int_equal(json_node_dedupe(root), 0);
+    assert_non_null(json_node_view(root)); /* nothing was opened for it */
     root = must_parse(ed, buf_cstr(&wide));
     assert_int_equal(json_node_dedupe(root), 50);
     assert_int_equal(json_node_count(root), 50);
@@ -237,6 +240,86 @@ static void test_freeze(void **state)
 }
 
 /* A patch that copies its own copies: doubling ends at the ceiling, and the end is reported. */
+/* A frozen tree is what a parse of its text would be, whatever of it was opened. */
+static void test_frozen_as_if_parsed(void **state)
+{
+    static const char *const texts[] = {
+        "{\"a\":{\"b\":[1,2.5,-0],\"c\":\"x\"},\"d\":[],\"e\":{},\"f\":null,\"g\":true}",
+        "[\"\",\"\\u00e9\\n\\\"\",\"sixteen bytes, ok\",\"\\u0000\",[[[]]]]",
+        "{\"a\":1,\"a\":{\"b\":1,\"b\":2},\"\\u00fc\":\"\\t\"}",
+        "\"alone\"",
+        "12",
+    };
+
+    EACH(text, texts) {
+        for (int depth = 0; depth < 4; depth++) {
+            OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+            OWN(json_doc_done) struct json_doc *frozen = NULL, *parsed = NULL;
+            OWN(buf_done) struct buf again = BUF_INIT(4096);
+            struct json_node *root = must_parse(ed, *text), *at = root;
+            const struct json *x, *y;
+            struct err e;
+
+            for (int i = 0; i < depth; i++)
+                at = json_node_type(at) == JSON_ARRAY ? json_node_at(at, 0)
+                                                      : json_node_value_at(at, 0);
+            assert_int_equal(json_node_freeze(root, &frozen, &e), 0);
+            assert_int_equal(json_parse(json_doc_bytes(frozen), NULL, &parsed, &e), 0);
+            x = json_doc_root(frozen), y = json_doc_root(parsed);
+            assert_int_equal(json_skip(x), json_skip(y));
+            for (size_t i = 0; i < json_skip(y); i++) {
+                assert_int_equal(x[i].type, y[i].type);
+                assert_int_equal(x[i].n, y[i].n);
+                assert_int_equal(x[i].flags & ~y[i].flags, 0); /* "plain" may be known later */
+                if (y[i].type == JSON_STRING || y[i].type == JSON_NUMBER)
+                    assert_memory_equal(x[i].u.text, y[i].u.text,
+                                        y[i].n + (y[i].type == JSON_STRING));
+                else if (y[i].type >= JSON_ARRAY)
+                    assert_int_equal(x[i].u.skip, y[i].u.skip);
+            }
+            assert_int_equal(json_write(x, &again, &e), 0);
+            assert_true(span_eq(buf_span(&again), json_doc_bytes(frozen)));
+        }
+    }
+}
+
+/* Bytes that are no UTF-8 are written, and so frozen, as U+FFFD. */
+static void test_frozen_ill_formed(void **state)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct json_node *list = json_edit_array(ed);
+    struct err e;
+
+    json_node_append(list, json_edit_str(ed, SPAN("a\xff"
+                                                  "b")));
+    assert_int_equal(json_node_freeze(list, &doc, &e), 0);
+    assert_true(span_is(json_str(json_at(json_doc_root(doc), 0)), "a\xef\xbf\xbd"
+                                                                  "b"));
+}
+
+/* What was opened becomes one document, which a later freeze of the whole finds again. */
+static void test_settle(void **state)
+{
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct json_node *root = must_parse(ed, "{\"a\":{\"b\":[1,2],\"c\":3},\"d\":\"x\"}"),
+                     *a = json_node_get(root, "a");
+    struct err e;
+
+    assert_non_null(json_node_plain(a));
+    assert_true(json_node_remove(a, "c"));
+    assert_null(json_node_plain(a));
+    assert_null(json_node_plain(NULL));
+    assert_true(span_is(json_str(json_node_plain(json_edit_cstr(ed, "y"))), "y"));
+    assert_int_equal(json_node_settle(a, &e), 0);
+    assert_int_equal(json_count(json_node_view(a)), 1);
+    assert_int_equal(json_node_freeze(a, &doc, &e), 0);
+    assert_ptr_equal(json_doc_root(doc), json_node_view(a));
+    json_node_append(json_node_get(a, "b"), json_edit_i64(ed, 4));
+    assert_writes(root, "{\"a\":{\"b\":[1,2,4]},\"d\":\"x\"}");
+}
+
 static void test_memory_has_a_ceiling(void **state)
 {
     OWN(json_edit_done) struct json_edit *ed = json_edit_new(1 << 20);
@@ -312,6 +395,9 @@ int main(void)
         cmocka_unit_test(test_a_copy_is_apart),
         cmocka_unit_test(test_prune),
         cmocka_unit_test(test_freeze),
+        cmocka_unit_test(test_frozen_as_if_parsed),
+        cmocka_unit_test(test_frozen_ill_formed),
+        cmocka_unit_test(test_settle),
         cmocka_unit_test(test_memory_has_a_ceiling),
         cmocka_unit_test(test_depth_has_a_ceiling),
         cmocka_unit_test(test_moves_have_a_ceiling),

@@ -1,6 +1,7 @@
 /* What is read of nodes, and what takes whole trees: copy, compare, write. Trees may be nested as deep
  * as a hostile patch likes, so every recursion counts. */
 #include "base/json_edit_impl.h"
+#include "base/json_sink.h"
 
 struct json_edit *json_node_edit(const struct json_node *node)
 {
@@ -50,6 +51,13 @@ bool json_node_bool(const struct json_node *node, bool *ret)
 const struct json *json_node_view(const struct json_node *node)
 {
     return node ? node->view : NULL;
+}
+
+const struct json *json_node_plain(const struct json_node *node)
+{
+    if (!node || node->view)
+        return node ? node->view : NULL;
+    return node->v.type < JSON_ARRAY ? &node->v : NULL;
 }
 
 size_t json_node_count(struct json_node *node)
@@ -241,16 +249,32 @@ bool json_node_is_deeper(struct json_node *node, unsigned max)
     return false;
 }
 
+/* No object in it has a name twice, as far as the parser looked. */
+static bool is_unique(const struct json *v)
+{
+    size_t n = json_skip(v);
+
+    for (size_t i = 0; i < n; i++)
+        if (v[i].type == JSON_OBJECT && !(v[i].flags & JSON_FLAG_UNIQUE))
+            return false;
+    return true;
+}
+
 static size_t dedupe(struct json_node *node, unsigned depth)
 {
     size_t n = node->v.n, gone;
 
-    if (json_node_type(node) < JSON_ARRAY || depth > JSON_DEPTH_MAX || !json_node_open(node))
+    if (json_node_type(node) < JSON_ARRAY || (node->view && is_unique(node->view)) ||
+        depth > JSON_DEPTH_MAX || !json_node_open(node))
         return 0;
     json_node_compact(node);
     gone = n - node->v.n;
-    for (uint32_t i = 0; i < node->v.n; i++)
-        gone += dedupe(json_node_of(node->ed, &node->items[i]), depth + 1);
+    for (uint32_t i = 0; i < node->v.n; i++) {
+        struct json_item *item = &node->items[i];
+
+        if (item->is_node || !is_unique(item->u.view))
+            gone += dedupe(json_node_of(node->ed, item), depth + 1);
+    }
     return gone;
 }
 
@@ -294,59 +318,80 @@ void json_node_prune(struct json_node *node)
         prune(node, 1);
 }
 
-static int write_node(struct json_node *node, struct buf *out, unsigned depth, struct err *e);
+static bool write_node(struct json_sink *s, struct json_node *node, unsigned depth);
 
-static int write_item(struct json_item *item, struct buf *out, unsigned depth, struct err *e)
+static bool write_name(struct json_sink *s, const struct json_item *item)
 {
-    return item->is_node ? write_node(item->u.node, out, depth, e)
-                         : json_write(item->u.view, out, e);
+    if (!item->is_plain)
+        return json_sink_string(s, span_of(item->name, item->name_n), 0) && json_sink_byte(s, ':');
+    if (!json_sink_room(s, (size_t)item->name_n + 3))
+        return false;
+    *s->p++ = '"';
+    memcpy(s->p, item->name, item->name_n);
+    s->p += item->name_n;
+    *s->p++ = '"';
+    *s->p++ = ':';
+    return true;
 }
 
-static int write_node(struct json_node *node, struct buf *out, unsigned depth, struct err *e)
+static bool write_items(struct json_sink *s, struct json_node *node, unsigned depth)
 {
     bool is_object = node->v.type == JSON_OBJECT;
 
-    if (node->view || node->v.type < JSON_STRING || node->v.type == JSON_NUMBER)
-        return json_write(node->view ? node->view : &node->v, out, e);
-    if (node->v.type == JSON_STRING)
-        return json_write_str(json_str(&node->v), 0, out, e);
-    if (depth > JSON_DEPTH_MAX)
-        return err_set(e, ERR_LIMIT, "JSON value nested deeper than %d", JSON_DEPTH_MAX);
-    json_node_compact(node);
-    if (buf_addc(out, is_object ? '{' : '[', e) < 0)
-        return -1;
     for (uint32_t i = 0; i < node->v.n; i++) {
         struct json_item *item = &node->items[i];
 
-        if (i && buf_addc(out, ',', e) < 0)
-            return -1;
-        if (is_object && (json_write_str(span_of(item->name, item->name_n), 0, out, e) < 0 ||
-                          buf_addc(out, ':', e) < 0))
-            return -1;
-        if (write_item(item, out, depth + 1, e) < 0)
-            return -1;
+        if (i && !json_sink_byte(s, ','))
+            return false;
+        if (is_object && !write_name(s, item))
+            return false;
+        if (!(item->is_node ? write_node(s, item->u.node, depth + 1)
+                            : json_sink_tree(s, item->u.view, 0)))
+            return false;
     }
-    return buf_addc(out, is_object ? '}' : ']', e);
+    return true;
 }
+
+static bool write_node(struct json_sink *s, struct json_node *node, unsigned depth)
+{
+    bool is_object = node->v.type == JSON_OBJECT;
+
+    if (node->view || node->v.type < JSON_STRING)
+        return json_sink_tree(s, node->view ? node->view : &node->v, 0);
+    if (node->v.type == JSON_STRING)
+        return json_sink_string(s, json_str(&node->v), 0);
+    if (depth > JSON_DEPTH_MAX) {
+        (void)err_set(s->e, ERR_LIMIT, "JSON value nested deeper than %d", JSON_DEPTH_MAX);
+        return false;
+    }
+    json_node_compact(node);
+    return json_sink_byte(s, is_object ? '{' : '[') && write_items(s, node, depth) &&
+           json_sink_byte(s, is_object ? '}' : ']');
+}
+
+#define WRITE_GUESS_BYTES 2048 /* most objects' largest member; beyond, the buf doubles */
 
 int json_node_write(struct json_node *node, struct buf *out, struct err *e)
 {
     size_t start = out->n;
+    struct json_sink s;
 
     if (json_edit_is_full(node->ed))
         return err_set(e, ERR_LIMIT, "a JSON value grew past what one change may make");
-    if (write_node(node, out, 1, e) == 0)
+    if (json_sink_begin(&s, out, WRITE_GUESS_BYTES, e) == 0 && write_node(&s, node, 1)) {
+        json_sink_end(&s);
         return 0;
+    }
     buf_truncate(out, start);
     return -1;
 }
 
-/* The text is compact, so it is the document's cached form too. Takes the block of *text. */
-static int parse_compact(struct buf *text, struct json_doc **ret, struct err *e)
+/* The text is the node's compact form, so it is the document's cached one too. Takes the block of *text. */
+static int make_doc(struct json_node *node, struct buf *text, struct json_doc **ret, struct err *e)
 {
-    struct json_doc *doc = NULL;
+    struct json_doc *doc = json_build(node, text->n);
 
-    if (json_parse(buf_span(text), NULL, &doc, e) < 0)
+    if (!doc && json_parse(buf_span(text), NULL, &doc, e) < 0)
         return -1;
     doc->bytes = NEW(struct buf);
     buf_move(doc->bytes, text);
@@ -367,7 +412,23 @@ int json_node_freeze(struct json_node *node, struct json_doc **ret, struct err *
     }
     if (json_node_write(node, &text, e) < 0)
         return -1;
-    return parse_compact(&text, ret, e);
+    return make_doc(node, &text, ret, e);
+}
+
+int json_node_settle(struct json_node *node, struct err *e)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+
+    if (json_node_plain(node))
+        return 0;
+    if (json_node_freeze(node, &doc, e) < 0)
+        return -1;
+    node->v = *json_doc_root(json_edit_hold(node->ed, doc));
+    node->view = json_doc_root(doc);
+    node->items = NULL;
+    node->index = NULL;
+    node->cap = node->holes = 0;
+    return 0;
 }
 
 int json_doc_of(const struct json *v, struct json_doc **ret, struct err *e)
@@ -376,5 +437,5 @@ int json_doc_of(const struct json *v, struct json_doc **ret, struct err *e)
 
     if (json_write(v, &text, e) < 0)
         return -1;
-    return parse_compact(&text, ret, e);
+    return make_doc(&(struct json_node){ .v = *v, .view = v }, &text, ret, e);
 }

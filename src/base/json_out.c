@@ -29,19 +29,50 @@ static bool is_in_object(const struct json_out *o)
     return o->depth && o->is_object[top / 64] >> (top % 64) & 1;
 }
 
-static void add(struct json_out *o, struct span s)
+/* n bytes at the end of the buf, where there is room for them already; else NULL. */
+static inline uint8_t *here(struct json_out *o, size_t n)
 {
+    struct buf *b = o->out;
+
+    return !o->failed && b->cap > b->n && b->cap - b->n > n ? b->p + b->n : NULL;
+}
+
+static inline void add(struct json_out *o, struct span s)
+{
+    uint8_t *p = here(o, s.n);
     struct err e;
 
-    if (!o->failed && buf_add(o->out, s, &e) < 0)
+    if (p) {
+        if (s.n)
+            memcpy(p, s.p, s.n);
+        buf_grown(o->out, s.n);
+    } else if (!o->failed && buf_add(o->out, s, &e) < 0) {
         o->failed = e.code;
+    }
+}
+
+/* A text that needs no escape: most names. */
+static inline bool add_plain(struct json_out *o, struct span s, const char *after)
+{
+    size_t more = strlen(after);
+    uint8_t *p = here(o, s.n + 2 + more);
+
+    if (!p || o->flags & JSON_HTML_SAFE || json_scan_span(s) < s.n)
+        return false;
+    *p++ = '"';
+    if (s.n)
+        memcpy(p, s.p, s.n);
+    p[s.n] = '"';
+    memcpy(p + s.n + 1, after, more);
+    buf_grown(o->out, s.n + 2 + more);
+    return true;
 }
 
 static void add_str(struct json_out *o, struct span s)
 {
     struct err e;
 
-    if (!o->failed && json_write_str(s, o->flags, o->out, &e) < 0)
+    if (!o->failed && !add_plain(o, s, "") && json_write_str(s, o->flags, o->out, &e) < 0)
         o->failed = e.code;
 }
 
@@ -101,8 +132,10 @@ void json_out_key_span(struct json_out *o, struct span name)
     assert(is_in_object(o) && !o->has_name);
     if (!o->is_first)
         add(o, SPAN(","));
-    add_str(o, name);
-    add(o, SPAN(":"));
+    if (!add_plain(o, name, ":")) {
+        add_str(o, name);
+        add(o, SPAN(":"));
+    }
     o->is_first = o->has_name = true;
 }
 

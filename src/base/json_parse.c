@@ -202,6 +202,40 @@ static bool check_names(struct parser *ps, struct json *object)
     return true;
 }
 
+/* Wider objects are not looked at: nobody but a stranger makes many of them. */
+#define NOTED_MEMBERS_MAX 64
+
+/* Length and both ends of a name, as one of 64 bits: names of one object seldom meet in it. */
+static inline uint64_t name_bit(const struct json *name)
+{
+    uint32_t n = name->n;
+
+    return n ? 1ull << ((n * 5u + name->u.text[0] + name->u.text[n - 1] * 9u) & 63) : 1;
+}
+
+/* Says so of an object whose names all differ: nearly every one, and then look-ups end at the first hit, and trees need not
+ * be opened to find what is there twice. */
+static void note_unique(struct json *object)
+{
+    const struct json *names[NOTED_MEMBERS_MAX];
+    uint64_t seen = 0;
+    size_t n = 0;
+
+    if (object->n > NOTED_MEMBERS_MAX)
+        return;
+    JSON_MEMBERS(key, value, object)
+    {
+        uint64_t bit = name_bit(key);
+
+        for (size_t i = 0; seen & bit && i < n; i++)
+            if (names[i]->n == key->n && memcmp(names[i]->u.text, key->u.text, key->n) == 0)
+                return;
+        seen |= bit;
+        names[n++] = key;
+    }
+    object->flags |= JSON_FLAG_UNIQUE;
+}
+
 /* Ends the innermost container; false after a fault. */
 static inline bool close_container(struct parser *ps)
 {
@@ -211,7 +245,12 @@ static inline bool close_container(struct parser *ps)
     node->u.skip = ps->n - ps->open;
     ps->open = outer;
     ps->depth--;
-    return !(ps->is_unique_only && node->type == JSON_OBJECT) || check_names(ps, node);
+    if (node->type != JSON_OBJECT)
+        return true;
+    if (ps->is_unique_only)
+        return check_names(ps, node);
+    note_unique(node);
+    return true;
 }
 
 /* Behind a value: closes what ends here and takes the comma. Returns the place of the next value;

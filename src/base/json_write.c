@@ -1,21 +1,13 @@
-#include "base/json_doc.h"
+#include "base/json_sink.h"
 #include "base/str.h"
 
-/* Where output goes. `p` runs ahead of out->n inside the reserved block; settle() brings them
- * together. */
-struct sink {
-    uint8_t *p, *end;
-    struct buf *out;
-    struct err *e;
-};
-
-static void settle(struct sink *s)
+static void settle(struct json_sink *s)
 {
     if (s->p)
         buf_grown(s->out, (size_t)(s->p - (s->out->p + s->out->n)));
 }
 
-static __attribute__((noinline)) bool more_room(struct sink *s, size_t n)
+__attribute__((noinline)) bool json_sink_more(struct json_sink *s, size_t n)
 {
     settle(s);
     if (buf_reserve(s->out, n, s->e) < 0)
@@ -25,29 +17,15 @@ static __attribute__((noinline)) bool more_room(struct sink *s, size_t n)
     return true;
 }
 
-/* At least n bytes at s->p; asks for exactly what is needed, so that a ceiling is reached only
- * truly. */
-static inline bool room(struct sink *s, size_t n)
+int json_sink_begin(struct json_sink *s, struct buf *out, size_t guess, struct err *e)
 {
-    return (size_t)(s->end - s->p) >= n || more_room(s, n);
+    *s = (struct json_sink){ .out = out, .e = e };
+    return json_sink_more(s, MIN(guess, out->max - out->n)) ? 0 : -1;
 }
 
-static inline bool put_byte(struct sink *s, uint8_t byte)
+void json_sink_end(struct json_sink *s)
 {
-    if (!room(s, 1))
-        return false;
-    *s->p++ = byte;
-    return true;
-}
-
-static inline bool put_run(struct sink *s, const uint8_t *p, size_t n)
-{
-    if (!room(s, n))
-        return false;
-    if (n)
-        memcpy(s->p, p, n);
-    s->p += n;
-    return true;
+    settle(s);
 }
 
 /* Bytes at the start of s that need no escape, U+2028 and U+2029 included in what does when html.
@@ -63,7 +41,7 @@ static size_t plain_run(struct span s, bool is_html)
     return i;
 }
 
-static bool put_escape(struct sink *s, uint32_t c)
+static bool put_escape(struct json_sink *s, uint32_t c)
 {
     static const char hex[] = "0123456789abcdef", from[] = "\"\\\b\f\n\r\t", into[] = "\"\\bfnrt";
     const char *hit = c ? memchr(from, (int)c, sizeof from - 1) : NULL;
@@ -75,13 +53,13 @@ static bool put_escape(struct sink *s, uint32_t c)
                         (uint8_t)hex[c & 15] };
 
     if (!hit || c >= 0x80)
-        return put_run(s, text, sizeof text);
+        return json_sink_run(s, text, sizeof text);
     text[1] = (uint8_t)into[hit - from];
-    return put_run(s, text, 2);
+    return json_sink_run(s, text, 2);
 }
 
 /* One character that is not plain ASCII. Returns the bytes of it, or 0 when there is no room. */
-static size_t put_special(struct sink *s, struct span rest, bool is_html)
+static size_t put_special(struct json_sink *s, struct span rest, bool is_html)
 {
     size_t need, len;
 
@@ -89,22 +67,22 @@ static size_t put_special(struct sink *s, struct span rest, bool is_html)
         return put_escape(s, rest.p[0]);
     len = str_utf8_len(rest, &need);
     if (len == 0)
-        return put_run(s, (const uint8_t *)"\xef\xbf\xbd", 3) ? need : 0;
+        return json_sink_run(s, (const uint8_t *)"\xef\xbf\xbd", 3) ? need : 0;
     if (is_html && len == 3 && rest.p[0] == 0xe2 && rest.p[1] == 0x80 && (rest.p[2] & 0xfe) == 0xa8)
         return put_escape(s, 0x2000 + (rest.p[2] & 0x3fu)) ? 3 : 0;
-    return put_run(s, rest.p, len) ? len : 0;
+    return json_sink_run(s, rest.p, len) ? len : 0;
 }
 
-static bool put_string(struct sink *s, struct span text, unsigned flags)
+bool json_sink_string(struct json_sink *s, struct span text, unsigned flags)
 {
     bool is_html = flags & JSON_HTML_SAFE;
 
-    if (!put_byte(s, '"'))
+    if (!json_sink_byte(s, '"'))
         return false;
     while (text.n) {
         size_t n = plain_run(text, is_html);
 
-        if (!put_run(s, text.p, n))
+        if (!json_sink_run(s, text.p, n))
             return false;
         text = span_skip(text, n);
         if (text.n == 0)
@@ -114,15 +92,15 @@ static bool put_string(struct sink *s, struct span text, unsigned flags)
             return false;
         text = span_skip(text, n);
     }
-    return put_byte(s, '"');
+    return json_sink_byte(s, '"');
 }
 
 int json_write_str(struct span text, unsigned flags, struct buf *out, struct err *e)
 {
     size_t start = out->n;
-    struct sink s = { .out = out, .e = e };
+    struct json_sink s;
 
-    if (more_room(&s, 2) && put_string(&s, text, flags)) {
+    if (json_sink_begin(&s, out, 2, e) == 0 && json_sink_string(&s, text, flags)) {
         settle(&s);
         return 0;
     }
@@ -132,12 +110,12 @@ int json_write_str(struct span text, unsigned flags, struct buf *out, struct err
 
 /* A string of a document. A plain one is copied in whole steps, past its end on both sides: the
  * document is padded, and the step is taken only with room for it. */
-static inline bool put_text(struct sink *s, const struct json *v, unsigned flags)
+static inline bool put_text(struct json_sink *s, const struct json *v, unsigned flags)
 {
     size_t n = v->n;
 
     if (!(v->flags & JSON_FLAG_PLAIN) || flags & JSON_HTML_SAFE)
-        return put_string(s, span_of(v->u.text, n), flags);
+        return json_sink_string(s, span_of(v->u.text, n), flags);
     if ((size_t)(s->end - s->p) >= n + 2 + JSON_PAD_BYTES) {
         const uint8_t *from = v->u.text;
         uint8_t *to = s->p; /* a local: stores through s->p would make the compiler load it again */
@@ -150,31 +128,31 @@ static inline bool put_text(struct sink *s, const struct json *v, unsigned flags
         s->p = to + n + 1;
         return true;
     }
-    return put_byte(s, '"') && put_run(s, v->u.text, n) && put_byte(s, '"');
+    return json_sink_byte(s, '"') && json_sink_run(s, v->u.text, n) && json_sink_byte(s, '"');
 }
 
-static inline bool put_scalar(struct sink *s, const struct json *v, unsigned flags)
+static inline bool put_scalar(struct json_sink *s, const struct json *v, unsigned flags)
 {
     switch ((enum json_type)v->type) {
     case JSON_STRING:
         return put_text(s, v, flags);
     case JSON_NUMBER:
-        return put_run(s, v->u.text, v->n);
+        return json_sink_run(s, v->u.text, v->n);
     case JSON_BOOL:
-        return v->n ? put_run(s, (const uint8_t *)"true", 4)
-                    : put_run(s, (const uint8_t *)"false", 5);
+        return v->n ? json_sink_run(s, (const uint8_t *)"true", 4)
+                    : json_sink_run(s, (const uint8_t *)"false", 5);
     case JSON_NONE:
     case JSON_NULL:
     case JSON_ARRAY:
     case JSON_OBJECT:
         break;
     }
-    return put_run(s, (const uint8_t *)"null", 4);
+    return json_sink_run(s, (const uint8_t *)"null", 4);
 }
 
-static bool put_line(struct sink *s, uint32_t depth)
+static bool put_line(struct json_sink *s, uint32_t depth)
 {
-    if (!room(s, 1 + 2 * (size_t)depth))
+    if (!json_sink_room(s, 1 + 2 * (size_t)depth))
         return false;
     *s->p++ = '\n';
     memset(s->p, ' ', 2 * (size_t)depth);
@@ -188,20 +166,20 @@ struct level {
 };
 
 /* What stands before a node inside a container: a line in the pretty form, and the name. */
-static inline bool put_name(struct sink *s, const struct json **v, bool is_object, uint32_t depth,
-                            unsigned flags)
+static inline bool put_name(struct json_sink *s, const struct json **v, bool is_object,
+                            uint32_t depth, unsigned flags)
 {
     if (flags & JSON_PRETTY && !put_line(s, depth))
         return false;
     if (!is_object)
         return true;
-    if (!put_text(s, *v, flags) || !put_byte(s, ':'))
+    if (!put_text(s, *v, flags) || !json_sink_byte(s, ':'))
         return false;
     (*v)++;
-    return !(flags & JSON_PRETTY) || put_byte(s, ' ');
+    return !(flags & JSON_PRETTY) || json_sink_byte(s, ' ');
 }
 
-static bool put_tree(struct sink *s, const struct json *v, unsigned flags)
+bool json_sink_tree(struct json_sink *s, const struct json *v, unsigned flags)
 {
     struct level levels[JSON_DEPTH_MAX + 1], *top = levels;
     bool is_fine = true;
@@ -211,11 +189,12 @@ static bool put_tree(struct sink *s, const struct json *v, unsigned flags)
         if (v->type >= JSON_ARRAY && v->n) {
             (++top)->end = v + v->u.skip;
             top->is_object = v->type == JSON_OBJECT;
-            is_fine = put_byte(s, top->is_object ? '{' : '[');
+            is_fine = json_sink_byte(s, top->is_object ? '{' : '[');
             v++;
         } else {
             if (v->type >= JSON_ARRAY)
-                is_fine = put_run(s, (const uint8_t *)(v->type == JSON_OBJECT ? "{}" : "[]"), 2);
+                is_fine =
+                    json_sink_run(s, (const uint8_t *)(v->type == JSON_OBJECT ? "{}" : "[]"), 2);
             else
                 is_fine = put_scalar(s, v, flags);
             v++;
@@ -224,10 +203,10 @@ static bool put_tree(struct sink *s, const struct json *v, unsigned flags)
                     return true;
                 if (flags & JSON_PRETTY)
                     is_fine = put_line(s, (uint32_t)(top - levels) - 1);
-                is_fine = is_fine && put_byte(s, top->is_object ? '}' : ']');
+                is_fine = is_fine && json_sink_byte(s, top->is_object ? '}' : ']');
                 top--;
             }
-            is_fine = is_fine && put_byte(s, ',');
+            is_fine = is_fine && json_sink_byte(s, ',');
         }
         is_fine = is_fine && put_name(s, &v, top->is_object, (uint32_t)(top - levels), flags);
     }
@@ -236,10 +215,10 @@ static bool put_tree(struct sink *s, const struct json *v, unsigned flags)
 
 int json_write_as(const struct json *v, unsigned flags, struct buf *out, struct err *e)
 {
-    size_t start = out->n, guess = MIN(json_skip(v) * 16, out->max - out->n);
-    struct sink s = { .out = out, .e = e };
+    size_t start = out->n;
+    struct json_sink s;
 
-    if (more_room(&s, guess) && put_tree(&s, v, flags)) {
+    if (json_sink_begin(&s, out, json_skip(v) * 16, e) == 0 && json_sink_tree(&s, v, flags)) {
         settle(&s);
         return 0;
     }
