@@ -25,14 +25,20 @@ static void random_bytes(uint8_t *p, size_t n)
 
 void admit_uuid(char text[37])
 {
+    static const char hex[] = "0123456789abcdef";
     uint8_t b[16];
+    char *p = text;
 
     random_bytes(b, sizeof b);
     b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-    (void)snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                   b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
-                   b[13], b[14], b[15]);
+    for (size_t i = 0; i < sizeof b; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *p++ = '-';
+        *p++ = hex[b[i] >> 4];
+        *p++ = hex[b[i] & 15];
+    }
+    *p = '\0';
 }
 
 void admit_suffix(char text[ADMIT_SUFFIX_LENGTH + 1])
@@ -115,23 +121,23 @@ int admit_envelope(struct op *op, struct json_node *body, struct status *st)
     return 0;
 }
 
+static int refuse_fields(struct op *op, const struct err *e, struct status *st)
+{
+    if (e->code == ERR_LIMIT)
+        return status_of_err(st, e);
+    return status_bad_request(st, "%s in version \"%s\" cannot be handled as a %s: %s",
+                              op->kind->name, op->version->name, op->kind->name, e->msg);
+}
+
 /* What is not in the schema: told, refused or left alone, as the client asked; a member of the wrong type is always refused. */
-static int check_fields(struct op *op, struct json_node *body, const struct json *root,
-                        struct status *st)
+static int check_fields(struct op *op, const struct json *root, struct status *st)
 {
     OWN(check_issues_done) struct check_issues issues = CHECK_ISSUES_INIT;
     OWN(buf_done) struct buf text = BUF_INIT(CHECK_TEXT_MAX_BYTES * 2);
-    OWN(json_doc_done) struct json_doc *doc = NULL;
     struct err e;
 
-    if (!root) {
-        if (json_node_freeze(body, &doc, &e) < 0)
-            return status_of_err(st, &e);
-        root = json_doc_root(doc);
-    }
     if (check_object(op->version->type, root, op->fields == CHECK_IGNORE ? NULL : &issues, &e) < 0)
-        return status_bad_request(st, "%s in version \"%s\" cannot be handled as a %s: %s",
-                                  op->kind->name, op->version->name, op->kind->name, e.msg);
+        return refuse_fields(op, &e, st);
     if (op->fields == CHECK_STRICT && issues.n) {
         if (check_issues_summary(&issues, &text, &e) < 0)
             return status_of_err(st, &e);
@@ -144,9 +150,25 @@ static int check_fields(struct op *op, struct json_node *body, const struct json
     return 0;
 }
 
-int admit_fields(struct op *op, struct json_node *body, struct status *st)
+/* sent: the body before a look inside dropped what is there twice; NULL: it was made here. */
+static int check_body(struct op *op, struct json_node *body, const struct json *sent,
+                      const struct object *was, struct status *st)
 {
-    return check_fields(op, body, json_node_view(body), st);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct err e;
+
+    if (sent)
+        return check_fields(op, sent, st);
+    if (op->fields == CHECK_IGNORE)
+        return check_tree(op->version->type, body, was, &e) < 0 ? refuse_fields(op, &e, st) : 0;
+    if (json_node_freeze(body, &doc, &e) < 0)
+        return status_of_err(st, &e);
+    return check_fields(op, json_doc_root(doc), st);
+}
+
+int admit_fields(struct op *op, struct json_node *body, const struct object *was, struct status *st)
+{
+    return check_body(op, body, json_node_view(body), was, st);
 }
 
 static struct json_node *merged(struct json_edit *ed, const struct json *v);
@@ -194,12 +216,11 @@ static void settle_repeats(struct op *op, struct json_node *body, const struct j
         merge_into(body, sent);
 }
 
-int admit_body(struct op *op, struct json_node *body, struct status *st)
+int admit_body(struct op *op, struct json_node *body, const struct object *was, struct status *st)
 {
-    const struct json *sent =
-        json_node_view(body); /* before a look inside drops what is there twice */
+    const struct json *sent = json_node_view(body);
 
-    if (admit_type(op, body, st) < 0 || check_fields(op, body, sent, st) < 0)
+    if (admit_type(op, body, st) < 0 || check_body(op, body, sent, was, st) < 0)
         return -1;
     settle_repeats(op, body, sent);
     return admit_envelope(op, body, st);
@@ -236,7 +257,7 @@ int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struc
         make_up_name(ed, meta, base);
     if (kind_subresource(op->version, "status"))
         (void)json_node_remove(body, "status");
-    if (admit_defaults(op, body, st) < 0)
+    if (admit_defaults(op, body, NULL, st) < 0)
         return -1;
     default_created(op->kind, body);
     return admit_kind(op, ed, body, st);
@@ -278,11 +299,11 @@ int admit_rules(struct op *op, struct json_node *body, const struct object *old,
     return 0;
 }
 
-int admit_defaults(struct op *op, struct json_node *body, struct status *st)
+int admit_defaults(struct op *op, struct json_node *body, struct json_node *was, struct status *st)
 {
     struct err e;
 
-    return default_object(op->kind, op->version, body, &e) < 0 ? status_of_err(st, &e) : 0;
+    return default_changed(op->kind, op->version, body, was, &e) < 0 ? status_of_err(st, &e) : 0;
 }
 
 struct apply_by admit_by(const struct op *op, const char *now)

@@ -13,12 +13,14 @@
 
 /* It is an object of this kind and version. Changes nothing. */
 int admit_type(struct op *op, struct json_node *body, struct status *st);
-/* All three: type, fields, then members that were given twice once, namespace and name as the path has them. */
-int admit_body(struct op *op, struct json_node *body, struct status *st);
+/* All three: type, fields, then members that were given twice once, namespace and name as the path has them. was: the object
+ * as the path's version shows it now, or NULL; what is still its member was checked when it was written. */
+int admit_body(struct op *op, struct json_node *body, const struct object *was, struct status *st);
 /* Namespace and name agree with the path. */
 int admit_envelope(struct op *op, struct json_node *body, struct status *st);
-/* Unknown and duplicate fields, by op->fields. */
-int admit_fields(struct op *op, struct json_node *body, struct status *st);
+/* Unknown and duplicate fields, by op->fields. was: as above. */
+int admit_fields(struct op *op, struct json_node *body, const struct object *was,
+                 struct status *st);
 /* A new object in the path's version: name made up, members of others' emptied, defaults. */
 int admit_new(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st);
 /* What its kind gets when it is created: accounts, addresses. */
@@ -42,8 +44,8 @@ int admit_store(struct op *op, struct object *o, const struct object *base, stru
 int admit_track(struct op *op, struct json_node *old, struct json_node *body, struct status *st);
 /* For apply.h: who writes. now lives as long as the result is used. */
 struct apply_by admit_by(const struct op *op, const char *now);
-/* Defaults of the kind. */
-int admit_defaults(struct op *op, struct json_node *body, struct status *st);
+/* Defaults of the kind. was: as default_changed has it. */
+int admit_defaults(struct op *op, struct json_node *body, struct json_node *was, struct status *st);
 
 /* A random (version 4) UUID with its terminator. */
 void admit_uuid(char text[37]);

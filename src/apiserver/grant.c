@@ -289,11 +289,12 @@ static int check_binding(struct grant *g, struct json_node *body, struct status 
 
 int grant_check(struct op *op, struct json_node *body, struct json_node *old, struct status *st)
 {
-    struct grant g = { .op = op, .namespace = op->namespace, .text = BUF_INIT(TEXT_MAX_BYTES) };
+    struct grant g;
     int rc;
 
     if (!op->user || strcmp(op->kind->group, RBAC) != 0 || user_is_in(op->user, GROUP_MASTERS))
         return 0;
+    g = (struct grant){ .op = op, .namespace = op->namespace, .text = BUF_INIT(TEXT_MAX_BYTES) };
     rc = strstr(op->kind->name, "Binding") ? check_binding(&g, body, st)
                                            : check_role(&g, body, old, st);
     buf_done(&g.text);

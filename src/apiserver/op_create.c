@@ -94,7 +94,7 @@ int op_create(struct op *op, struct json_edit *ed, struct json_node *body, struc
     bool is_made_up;
     int tries = 0;
 
-    if (admit_body(op, body, st) < 0)
+    if (admit_body(op, body, NULL, st) < 0)
         return -1;
     meta = json_node_get(body, "metadata");
     is_made_up = json_node_str(json_node_get(meta, "name")).n == 0;

@@ -224,26 +224,42 @@ static int freeze_marked(struct op *op, struct json_edit *ed, struct object *old
     return object_freeze(kind, old, root, ret, &e) < 0 ? status_of_err(st, &e) : 0;
 }
 
+/* Nothing would hold it once it is marked, so nobody sees the mark; but a Pod is always shown with it. */
+static bool goes_unmarked(struct op *op, const struct op_delete *how, const struct object *old)
+{
+    return !object_is_deleting(old) && !is_core(op, "Pod") && object_finalizer_count(old) == 0 &&
+           how->propagation != OP_FOREGROUND && how->propagation != OP_ORPHAN &&
+           json_count(object_at(old, "spec.finalizers")) == 0; /* a Namespace's */
+}
+
+static int delete_gone(struct op *op, struct object *last, struct object **ret, struct status *st)
+{
+    if (op_commit(op, STORE_DELETE, last, true, ret, st) < 0)
+        return -1;
+    definition_warn(op, object_name(last));
+    return 0;
+}
+
 int op_delete(struct op *op, const struct op_delete *how, struct object **ret, bool *ret_is_gone,
               struct status *st)
 {
-    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(json_edit_done) struct json_edit *ed = NULL;
     OWN(object_done) struct object *old = NULL, *marked = NULL;
 
     if (check_namespace(op, st) < 0 || op_get(op, STORE_HEAD, &old, st) < 0 ||
         check_preconditions(op, how, old, st) < 0)
         return -1;
+    if (goes_unmarked(op, how, old)) {
+        *ret_is_gone = true;
+        return delete_gone(op, old, ret, st);
+    }
+    ed = json_edit_new(0);
     if (freeze_marked(op, ed, old, how, &marked, st) < 0)
         return -1;
     *ret_is_gone = op_may_go(marked);
-    if (*ret_is_gone) { /* nobody has seen the mark, but a Pod is always shown with it */
-        if (op_commit(op, STORE_DELETE,
-                      object_is_deleting(old) || is_core(op, "Pod") ? marked : old, true, ret,
-                      st) < 0)
-            return -1;
-        definition_warn(op, object_name(old));
-        return 0;
-    }
+    if (*ret_is_gone)
+        return delete_gone(op, object_is_deleting(old) || is_core(op, "Pod") ? marked : old, ret,
+                           st);
     if (object_is_same(old, marked)) {
         *ret = object_ref(old);
         return 0;

@@ -123,7 +123,7 @@ static int apply(struct op *op, struct span text, struct object **ret, bool *ret
     struct err e;
 
     if (parse_config(text, ed, &config, st) < 0 || check_config(op, config, st) < 0 ||
-        admit_type(op, config, st) < 0 || admit_fields(op, config, st) < 0)
+        admit_type(op, config, st) < 0 || admit_fields(op, config, NULL, st) < 0)
         return -1;
     (void)json_node_dedupe(config);
     is_named = admit_envelope(op, config, st) == 0; /* told only where nobody else's fields are */
@@ -197,7 +197,7 @@ int op_patch(struct op *op, enum op_patch type, struct span patch_text, struct o
         return -1;
     if (admit_type(op, root, st) < 0)
         return -1;
-    if (admit_fields(op, root, st) < 0)
+    if (admit_fields(op, root, shown, st) < 0)
         return st->code == 400 ? op_patch_refuse_result(root, st) : -1;
     (void)json_node_dedupe(root);
     if (admit_envelope(op, root, st) < 0)

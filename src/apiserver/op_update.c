@@ -156,7 +156,7 @@ int op_replace(struct op *op, struct json_edit *ed, struct object *old, struct j
     keep_other_half(op, ed, &body, was);
     keep_meta(json_node_get(body, "metadata"), json_node_get(was, "metadata"), ed);
     (void)json_node_remove(json_node_get(was, "metadata"), "resourceVersion");
-    if (check_finalizers(op, was, body, st) < 0 || admit_defaults(op, body, st) < 0)
+    if (check_finalizers(op, was, body, st) < 0 || admit_defaults(op, body, was, st) < 0)
         return -1;
     default_updated(op->kind, body, was);
     if (admit_kind_updated(op, body, was, st) < 0 || grant_check(op, body, was, st) < 0 ||
@@ -191,21 +191,35 @@ static bool wants_version(const struct kind *k)
     return k->traits & KIND_CUSTOM;
 }
 
+/* Read without opening a body that was sent: its fields are yet to be checked. */
+static bool has_name(struct json_node *body)
+{
+    const struct json *sent = json_node_view(body);
+
+    if (sent)
+        return json_str(json_get(json_get(sent, "metadata"), "name")).n > 0;
+    return json_node_str(json_node_get(json_node_get(body, "metadata"), "name")).n > 0;
+}
+
 int op_update(struct op *op, struct json_edit *ed, struct json_node *body, struct object **ret,
               struct status *st)
 {
-    OWN(object_done) struct object *old = NULL;
-    struct json_node *version, *meta = json_node_get(body, "metadata");
+    OWN(object_done) struct object *old = NULL, *shown = NULL;
+    struct json_node *version;
+    struct shelf_key key = op_key(op);
 
-    if (json_node_type(body) == JSON_OBJECT && !json_node_str(json_node_get(meta, "name")).n)
+    if (json_node_type(body) == JSON_OBJECT && !has_name(body))
         return status_bad_request(st,
                                   "the name of the object (%s based on URL) was undeterminable: "
                                   "name must be provided",
                                   op->name);
-    if (admit_body(op, body, st) < 0)
+    old = object_ref(store_get(op->store, STORE_HEAD, &key));
+    if (old && admit_show(op, old, &shown, st) < 0)
         return -1;
-    if (op_get(op, STORE_HEAD, &old, st) < 0)
+    if (admit_body(op, body, shown, st) < 0)
         return -1;
+    if (!old)
+        return status_not_found(st, op->kind, op->name);
     version = json_node_get(json_node_get(body, "metadata"), "resourceVersion");
     if (!json_node_str(version).n && wants_version(op->kind)) {
         const struct kind named = { .group = op->kind->group, .name = op->kind->plural };

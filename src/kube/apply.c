@@ -36,7 +36,7 @@ static int compare_names(const void *pa, const void *pb)
 static int find_conflicts(struct writing *w, const struct manager *self, struct json_node *allowed,
                           struct causes *causes, struct err *e)
 {
-    const struct manager *rows[MANAGED_MAX];
+    struct manager *rows[MANAGED_MAX];
 
     for (size_t i = 0; i < w->managed.n; i++)
         rows[i] = &w->managed.rows[i];
@@ -232,7 +232,7 @@ int apply_config(const struct apply_by *by, struct json_node *live, struct json_
     if (writing_begin(w, by, live, config, e) < 0 || check_config(w, config, e) < 0)
         return -1;
     kept = json_node_get(json_node_get(live, "metadata"), "managedFields");
-    if (managed_decode(w->ed, kept, &w->managed, e) < 0)
+    if (managed_decode(w->ed, kept, false, &w->managed, e) < 0)
         return err_wrap(e, "failed to decode managed fields");
     writing_drop_unserved(w);
     if (note_before_first(w, live, e) < 0 ||

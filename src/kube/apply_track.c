@@ -1,24 +1,30 @@
 /* Creates, updates and patches: who took which field. */
 #include "kube/apply_writing.h"
 
+/* None, or one that says nothing. */
+static bool is_reset(const struct json *given)
+{
+    return json_type(given) == JSON_ARRAY &&
+           (json_count(given) == 0 ||
+            (json_count(given) == 1 && json_count(json_at(given, 0)) == 0));
+}
+
 /* The entries that a write starts from: those that it brings itself, unless it brings none, or nonsense. */
 static void choose_managed(struct writing *w, struct json_node *live, struct json_node *object)
 {
     struct json_node *given = json_node_get(json_node_get(object, "metadata"), "managedFields"),
                      *kept = json_node_get(json_node_get(live, "metadata"), "managedFields");
-    bool is_reset = json_node_type(given) == JSON_ARRAY &&
-                    (json_node_count(given) == 0 ||
-                     (json_node_count(given) == 1 && json_node_count(json_node_at(given, 0)) == 0));
+    bool is_ours = json_node_view(given) && json_node_view(given) == json_node_view(kept);
     struct err e;
 
     w->managed.n = 0;
-    if (w->by->subresource[0] == '\0') {
-        if (is_reset)
+    if (w->by->subresource[0] == '\0' && given && json_node_settle(given, &e) == 0) {
+        if (is_reset(json_node_plain(given)))
             return;
-        if (managed_decode(w->ed, given, &w->managed, &e) == 0 && w->managed.n)
+        if (managed_decode(w->ed, given, is_ours, &w->managed, &e) == 0 && w->managed.n)
             return;
     }
-    if (managed_decode(w->ed, kept, &w->managed, &e) < 0)
+    if (managed_decode(w->ed, kept, true, &w->managed, &e) < 0)
         w->managed.n = 0;
 }
 
@@ -27,19 +33,13 @@ static bool track_new(struct writing *w, struct json_node *object)
 {
     OWN(buf_done) struct buf text = BUF_INIT(JSON_TEXT_MAX_BYTES);
     OWN(json_doc_done) struct json_doc *doc = NULL;
-    struct json_node *skip = json_edit_object(w->ed), *meta = json_edit_object(w->ed);
+    bool has_status = kind_subresource(w->version, "status") != NULL;
+    const char *const members[] = { "apiVersion", "kind", has_status ? "status" : NULL, NULL };
+    struct typed_skip skip = { members, writing_nobodys };
     struct manager self = writing_updater(w, writing_manager_name(w->by));
     struct err e;
 
-    EACH(name, writing_nobodys) {
-        json_node_set(meta, *name, json_edit_object(w->ed));
-    }
-    json_node_set(skip, "metadata", meta);
-    json_node_set(skip, "apiVersion", json_edit_object(w->ed));
-    json_node_set(skip, "kind", json_edit_object(w->ed));
-    if (kind_subresource(w->version, "status"))
-        json_node_set(skip, "status", json_edit_object(w->ed));
-    if (!typed_write_new(w->version->type, object, skip, &text) ||
+    if (!typed_write_new(w->version->type, object, &skip, &text) ||
         json_parse(buf_span(&text), NULL, &doc, &e) < 0)
         return false;
     self.wire = json_doc_root(json_edit_hold(w->ed, doc));

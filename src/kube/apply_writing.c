@@ -105,23 +105,23 @@ static const struct typed_diff *diff_in(struct writing *w, const struct kind_ver
     return &s->diff;
 }
 
-struct json_node *writing_lost_fields(struct writing *w, const struct manager *row)
+struct json_node *writing_lost_fields(struct writing *w, struct manager *row)
 {
     const struct typed_diff *d = diff_in(w, writing_version_of(w->by->kind, row->api_version));
     struct json_node *lost;
 
     if (!d)
         return NULL;
-    lost = managed_common(row, d->modified);
-    fieldset_add(lost, managed_common(row, d->added));
+    lost = managed_common(&w->managed, row, d->modified);
+    fieldset_add(lost, managed_common(&w->managed, row, d->added));
     return fieldset_is_empty(lost) ? NULL : lost;
 }
 
 /* The manager loses what is in the set; one that has nothing of it is not even decoded. */
 static void take_from(struct writing *w, struct manager *row, struct json_node *set)
 {
-    if (set && !fieldset_is_empty(managed_common(row, set)))
-        fieldset_subtract(managed_open(&w->managed, row), set);
+    if (set && json_node_count(set) && !fieldset_is_empty(managed_common(&w->managed, row, set)))
+        managed_take(&w->managed, row, set);
 }
 
 void writing_settle_others(struct writing *w, const struct manager *self)
@@ -144,9 +144,9 @@ void writing_drop_unserved(struct writing *w)
             managed_drop(&w->managed, &w->managed.rows[i]);
 }
 
-const char *const writing_nobodys[WRITING_NOBODYS] = {
-    "name",        "namespace",  "creationTimestamp", "selfLink",       "uid",
-    "clusterName", "generation", "managedFields",     "resourceVersion"
+const char *const writing_nobodys[] = {
+    "name",        "namespace",  "creationTimestamp", "selfLink",        "uid",
+    "clusterName", "generation", "managedFields",     "resourceVersion", NULL,
 };
 
 void writing_strip(struct json_node *set)
@@ -156,9 +156,8 @@ void writing_strip(struct json_node *set)
     (void)json_node_remove(set, "f:apiVersion");
     (void)json_node_remove(set, "f:kind");
     (void)json_node_remove(below, ".");
-    EACH(name, writing_nobodys) {
+    for (const char *const *name = writing_nobodys; below && *name; name++)
         (void)json_node_remove_span(below, fieldset_field(json_node_edit(set), span_cstr(*name)));
-    }
 }
 
 struct manager writing_updater(const struct writing *w, const char *manager)
@@ -185,8 +184,8 @@ int writing_take_changes(struct writing *w, const char *manager, struct err *e)
         if (before->wire && fieldset_wire_has(before->wire, d->added) &&
             fieldset_wire_has(before->wire, d->modified))
             return 0;
-        fieldset_add(managed_open(&w->managed, before), d->added);
-        fieldset_add(before->set, d->modified);
+        managed_put(&w->managed, before, d->added);
+        managed_put(&w->managed, before, d->modified);
         return 0;
     }
     self.set = d->added;

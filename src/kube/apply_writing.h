@@ -25,9 +25,8 @@ struct writing {
     size_t seen_n;
 };
 
-/* Members of metadata that every object has, or that only the server sets, are nobody's. */
-#define WRITING_NOBODYS 9
-extern const char *const writing_nobodys[WRITING_NOBODYS];
+/* Members of metadata that every object has, or that only the server sets, are nobody's. Ended by NULL. */
+extern const char *const writing_nobodys[];
 
 /* Fills all but `object`, with no managers yet. */
 int writing_begin(struct writing *w, const struct apply_by *by, struct json_node *live,
@@ -44,7 +43,7 @@ struct json_node *writing_in_version(const struct writing *w, struct json_node *
 /* Fields that this request cannot change, and therefore does not own. */
 struct json_node *writing_reset_fields(const struct writing *w);
 /* What the manager owns and the write changes; NULL: nothing. */
-struct json_node *writing_lost_fields(struct writing *w, const struct manager *row);
+struct json_node *writing_lost_fields(struct writing *w, struct manager *row);
 /* Others lose what was changed or removed. */
 void writing_settle_others(struct writing *w, const struct manager *self);
 /* Managers in a version that is no longer served go. */

@@ -483,3 +483,68 @@ int check_object(const struct schema_type *t, const struct json *body, struct ch
                        json_type(body) == JSON_BOOL ? "bool" : json_type_name(body), t->name);
     return t->is_custom ? check_custom(&w, t, body) : check_members(&w, t, NULL, body);
 }
+
+/* ---- trees ---- */
+
+static int check_opened(struct walk *w, const struct schema_type *t, const struct field_path *at,
+                        struct json_node *node, const struct json *was);
+
+/* The value of a member, and what stood there before; only what was opened and is no object of fields is written out for it. */
+static int check_node(struct walk *w, const struct schema_type *owner, const struct schema_field *f,
+                      const struct field_path *at, struct json_node *v, const struct json *was)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    const struct json *plain = json_node_plain(v);
+
+    if (plain)
+        return plain == was ? 0 : check_field(w, owner, f, at, plain);
+    if (f->shape == SCHEMA_SINGLE && f->value == SCHEMA_OBJECT && json_node_type(v) == JSON_OBJECT)
+        return check_opened(w, f->ref, at, v, was);
+    if (json_node_freeze(v, &doc, w->e) < 0)
+        return -1;
+    return check_field(w, owner, f, at, json_doc_root(doc));
+}
+
+static int check_opened(struct walk *w, const struct schema_type *t, const struct field_path *at,
+                        struct json_node *node, const struct json *was)
+{
+    for (size_t i = 0; i < json_node_count(node); i++) {
+        struct span name = json_node_name_at(node, i);
+        const struct schema_field *f = schema_field(t, name);
+
+        if (f && check_node(w, t, f, AT_SPAN(at, name), json_node_value_at(node, i),
+                            json_get_span(was, name)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int check_tree(const struct schema_type *t, struct json_node *body, const struct object *was,
+               struct err *e)
+{
+    struct walk w = { NULL, false, e };
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+
+    if (json_node_type(body) != JSON_OBJECT) {
+        if (json_node_freeze(body, &doc, e) < 0)
+            return -1;
+        return check_object(t, json_doc_root(doc), NULL, e);
+    }
+    for (size_t i = 0; i < t->field_count; i++) {
+        const struct schema_field *f = &t->fields[i];
+        bool is_meta = strcmp(f->name, "metadata") == 0;
+        struct json_node *v = t->is_custom && !is_meta ? NULL : json_node_get(body, f->name);
+
+        if (!v)
+            continue; /* not there, or of a custom kind: judged by validation */
+        if (t->is_custom && json_node_type(v) != JSON_OBJECT && json_node_type(v) != JSON_NULL)
+            return err_set(e, ERR_INVALID,
+                           "json: cannot unmarshal %s into Go value of type v1.ObjectMeta",
+                           json_node_type(v) == JSON_BOOL ? "bool" : json_node_type_name(v));
+        /* Custom kinds tell the place from their metadata on. */
+        if (check_node(&w, t, f, t->is_custom ? NULL : AT(NULL, f->name), v,
+                       was ? object_member(was, f->name) : NULL) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -7,7 +7,8 @@
 #ifndef SILICA_KUBE_CHECK_H
 #define SILICA_KUBE_CHECK_H
 
-#include "base/json.h"
+#include "base/json_edit.h"
+#include "kube/object.h"
 #include "kube/schema.h"
 
 #define CHECK_ISSUES_MAX     100 /* as the public server; more are not told */
@@ -45,5 +46,10 @@ int check_issues_summary(const struct check_issues *i, struct buf *out, struct e
  * fields are nobody's business then. */
 int check_object(const struct schema_type *t, const struct json *body, struct check_issues *issues,
                  struct err *e);
+
+/* The same of a tree, where unknown and duplicate fields are nobody's business: what is still a view is walked as it is, and
+ * passed over where it is the member of `was` (or NULL), which was checked when it was written. ERR_LIMIT: the edit is full. */
+int check_tree(const struct schema_type *t, struct json_node *body, const struct object *was,
+               struct err *e);
 
 #endif

@@ -123,6 +123,53 @@ static void each(void **state)
     }
 }
 
+/* A tree is judged like the text it would be, whatever of it was opened. */
+static void trees_are_judged_alike(void **state)
+{
+    static const char *const members[] = { "metadata", "spec", "data" };
+
+    EACH(r, rows) {
+        const struct kind *k = kind_find(r->group, r->version, r->plural);
+
+        for (unsigned opened = 0; opened < 1u << LEN(members); opened++) {
+            OWN(json_doc_done) struct json_doc *doc = NULL;
+            OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+            struct json_node *root;
+            struct err e = { .msg = "" };
+            int status;
+
+            assert_int_equal(json_parse(span_cstr(r->body), NULL, &doc, &e), 0);
+            root = json_edit_doc(ed, doc);
+            for (unsigned i = 0; i < LEN(members); i++)
+                if (opened & 1u << i) /* a look at a name opens */
+                    (void)json_node_get(json_node_get(root, members[i]), "-");
+            status = check_tree(kind_version(k, r->version)->type, root, NULL, &e);
+            if ((status < 0) != (r->refused != NULL) ||
+                (r->refused && strcmp(e.msg, r->refused) != 0))
+                fail_msg("%s: got '%s', want '%s'", r->body, e.msg, r->refused);
+        }
+    }
+}
+
+/* The same document twice: it passed when it was written. */
+static void members_that_stay_are_passed_over(void **state)
+{
+    const struct kind *k = kind_find(POD);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    OWN(object_done) struct object *was = NULL;
+    struct json_node *root;
+    struct err e;
+
+    assert_int_equal(
+        json_parse(SPAN("{\"metadata\":{\"name\":\"x\"},\"spec\":\"no\"}"), NULL, &doc, &e), 0);
+    assert_int_equal(object_parse(k, json_doc_root(doc), &was, &e), 0);
+    root = object_thaw(was, "v1", ed);
+    assert_int_equal(check_tree(k->versions[0].type, root, was, &e), 0);
+    assert_int_equal(check_tree(k->versions[0].type, root, NULL, &e), -1);
+    assert_int_equal(e.code, ERR_INVALID);
+}
+
 static void issues_are_bounded(void **state)
 {
     OWN(buf_done) struct buf body = BUF_INIT(1 << 20);
@@ -156,6 +203,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each),
+        cmocka_unit_test(trees_are_judged_alike),
+        cmocka_unit_test(members_that_stay_are_passed_over),
         cmocka_unit_test(issues_are_bounded),
         cmocka_unit_test(modes_are_parsed),
     };

@@ -47,29 +47,15 @@ void default_text_at(struct json_node *object, const char *name, const char *tex
         json_node_set(object, name, json_edit_cstr(json_node_edit(object), text));
 }
 
-/* Empty as Go means it: what omitempty leaves out. */
 static bool is_empty(const struct schema_field *f, struct json_node *v)
 {
-    int64_t n;
-    bool b;
+    size_t n = json_node_type(v) == JSON_STRING ? json_node_str(v).n : json_node_count(v);
+    int64_t number = 1;
+    bool b = true;
 
-    switch (json_node_type(v)) {
-    case JSON_NONE:
-    case JSON_NULL:
-        return true;
-    case JSON_ARRAY:
-        return json_node_count(v) == 0;
-    case JSON_OBJECT:
-        return f->shape == SCHEMA_MAP && json_node_count(v) == 0;
-    case JSON_STRING:
-        return !(f->flags & SCHEMA_POINTER) && json_node_str(v).n == 0;
-    case JSON_NUMBER:
-        return !(f->flags & SCHEMA_POINTER) && f->value != SCHEMA_INT_OR_STRING &&
-               json_node_i64(v, &n) && n == 0;
-    case JSON_BOOL:
-        return !(f->flags & SCHEMA_POINTER) && json_node_bool(v, &b) && !b;
-    }
-    return false;
+    (void)json_node_i64(v, &number);
+    (void)json_node_bool(v, &b);
+    return default_is_empty(f, json_node_type(v), n, number == 0 || !b);
 }
 
 /* What Go writes for the zero of a field that is always there. */
@@ -101,13 +87,6 @@ static struct json_node *zero_of(struct json_edit *ed, const struct schema_field
         break;
     }
     return json_edit_null(ed);
-}
-
-static bool is_zero_null(const struct schema_field *f)
-{
-    return f->shape != SCHEMA_SINGLE || f->flags & SCHEMA_POINTER || f->value == SCHEMA_BYTES ||
-           f->value == SCHEMA_TIME || f->value == SCHEMA_MICROTIME || f->value == SCHEMA_RAW ||
-           f->value == SCHEMA_STRINGS;
 }
 
 static struct json_node *canonical_quantity(struct json_edit *ed, struct json_node *v)
@@ -149,8 +128,6 @@ static struct json_node *canonical_base64(struct json_edit *ed, struct json_node
     return json_edit_str(ed, buf_span(&plain));
 }
 
-static void normalise(const struct schema_type *t, struct json_node *node);
-
 /* One value of a field; null is the zero of elements. */
 static struct json_node *normal_value(struct json_edit *ed, const struct schema_field *f,
                                       struct json_node *v)
@@ -165,7 +142,7 @@ static struct json_node *normal_value(struct json_edit *ed, const struct schema_
     switch (f->value) {
     case SCHEMA_OBJECT:
         if (json_node_type(v) == JSON_OBJECT)
-            normalise(f->ref, v);
+            default_normalise(f->ref, v, NULL);
         return v;
     case SCHEMA_QUANTITY:
         return canonical_quantity(ed, v);
@@ -199,7 +176,8 @@ static void normal_field(struct json_node *owner, const struct schema_field *f, 
             json_node_set(owner, f->name, changed);
         return;
     }
-    /* Lists and maps of plain strings have nothing to be made canonical, only nulls. */
+    if (json_node_view(v) && default_is_done_field(f, json_node_view(v)))
+        return;
     for (size_t i = 0; i < json_node_count(v); i++) {
         struct json_node *item =
             f->shape == SCHEMA_LIST ? json_node_at(v, i) : json_node_value_at(v, i);
@@ -214,19 +192,30 @@ static void normal_field(struct json_node *owner, const struct schema_field *f, 
     }
 }
 
-/* A member that a typed decoder would not keep. */
-static bool is_dropped(const struct schema_type *t, const struct schema_field *f, struct span name,
-                       struct json_node *v)
+bool default_is_kept(struct json_node *root, struct json_node *was, const char *member)
 {
-    if (!f)
-        return !(t->has_type_meta && (span_is(name, "apiVersion") || span_is(name, "kind")));
-    if (!(f->flags & SCHEMA_ALWAYS))
-        return is_empty(f, v);
-    /* A null that would be put back stays where it is: what is stored must not change its order. */
-    return json_node_type(v) == JSON_NULL && !is_zero_null(f);
+    return was && default_is_same_view(json_node_get(root, member), json_node_get(was, member));
 }
 
-static void normalise(const struct schema_type *t, struct json_node *node)
+static void normal_members(const struct schema_type *t, struct json_node *node,
+                           struct json_node *was);
+
+/* was: what stood there before, or NULL. */
+static void changed_field(struct json_node *owner, const struct schema_field *f,
+                          struct json_node *v, struct json_node *was)
+{
+    if (default_is_same_view(v, was))
+        return;
+    if (was && f->shape == SCHEMA_SINGLE && f->value == SCHEMA_OBJECT && !json_node_view(v) &&
+        json_node_type(v) == JSON_OBJECT)
+        normal_members(f->ref, v, was);
+    else
+        normal_field(owner, f, v);
+}
+
+/* was: the same object before, or NULL. What is still its document's got its defaults when that was written. */
+static void normal_members(const struct schema_type *t, struct json_node *node,
+                           struct json_node *was)
 {
     struct json_edit *ed = json_node_edit(node);
 
@@ -235,10 +224,10 @@ static void normalise(const struct schema_type *t, struct json_node *node)
         const struct schema_field *f = schema_field(t, name);
         struct json_node *v = json_node_value_at(node, i);
 
-        if (is_dropped(t, f, name, v))
+        if (default_is_dropped(t, f, name, json_node_type(v) == JSON_NULL, f && is_empty(f, v)))
             json_node_remove_span(node, name);
         else if (f && json_node_type(v) != JSON_NULL)
-            normal_field(node, f, v);
+            changed_field(node, f, v, json_node_get_span(was, name));
     }
     for (size_t i = 0; i < t->field_count; i++) {
         const struct schema_field *f = &t->fields[i];
@@ -253,64 +242,14 @@ static void normalise(const struct schema_type *t, struct json_node *node)
         v = json_node_set(node, f->name, preset ? default_text_node(ed, preset) : zero_of(ed, f));
         if (f->value == SCHEMA_OBJECT && f->shape == SCHEMA_SINGLE &&
             json_node_type(v) == JSON_OBJECT)
-            normalise(f->ref, v);
+            default_normalise(f->ref, v, NULL);
     }
 }
 
-static void custom_fields(const struct schema_type *t, struct json_node *node, bool is_root);
-
-static void custom_value(const struct schema_field *f, struct json_node *v)
+void default_normalise(const struct schema_type *t, struct json_node *node, struct json_node *was)
 {
-    if (f->value == SCHEMA_OBJECT && json_node_type(v) == JSON_OBJECT)
-        custom_fields(f->ref, v, false);
-}
-
-static void custom_field(const struct schema_field *f, struct json_node *v)
-{
-    static const enum json_type containers[] = {
-        [SCHEMA_LIST] = JSON_ARRAY, [SCHEMA_MAP] = JSON_OBJECT
-    };
-
-    if (f->value != SCHEMA_OBJECT)
-        return;
-    if (f->shape == SCHEMA_SINGLE) {
-        custom_value(f, v);
-        return;
-    }
-    if (json_node_type(v) != containers[f->shape])
-        return;
-    for (size_t i = 0; i < json_node_count(v); i++)
-        custom_value(f, f->shape == SCHEMA_LIST ? json_node_at(v, i) : json_node_value_at(v, i));
-}
-
-/* Pruning and defaults of a custom kind. Types may be wrong: validation says so later. */
-static void custom_fields(const struct schema_type *t, struct json_node *node, bool is_root)
-{
-    struct json_edit *ed = json_node_edit(node);
-
-    for (size_t i = json_node_count(node); i-- > 0 && !json_edit_is_full(ed);) {
-        struct span name = json_node_name_at(node, i);
-        const struct schema_field *f = schema_field(t, name);
-        struct json_node *v = json_node_value_at(node, i);
-
-        if (is_root && (span_is(name, "apiVersion") || span_is(name, "kind")))
-            continue;
-        if (!f || json_node_type(v) == JSON_NULL)
-            json_node_remove_span(node, name);
-        else if (is_root && span_is(name, "metadata") && json_node_type(v) == JSON_OBJECT)
-            normalise(f->ref, v);
-        else
-            custom_field(f, v);
-    }
-    for (size_t i = 0; i < t->field_count; i++) {
-        const struct schema_field *f = &t->fields[i];
-
-        if (f->preset && !json_node_get(node, f->name)) {
-            struct json_node *v = json_node_set(node, f->name, default_text_node(ed, f->preset));
-
-            custom_field(f, v);
-        }
-    }
+    if (!json_node_view(node) || !default_is_done(t, json_node_view(node)))
+        normal_members(t, node, was);
 }
 
 static int finish(struct json_node *root, struct err *e)
@@ -322,7 +261,7 @@ static int finish(struct json_node *root, struct err *e)
 
 int default_body(const struct schema_type *t, struct json_node *root, struct err *e)
 {
-    normalise(t, root);
+    default_normalise(t, root, NULL);
     return finish(root, e);
 }
 
@@ -519,7 +458,7 @@ static void keep_finalizers(struct json_node *root, struct json_node *was)
 
 void default_updated(const struct kind *k, struct json_node *root, struct json_node *was)
 {
-    if (strcmp(k->plural, "services") == 0 && !k->group[0])
+    if (strcmp(k->plural, "services") == 0 && !k->group[0] && !default_is_kept(root, was, "spec"))
         keep_addresses(root, was);
     if (strcmp(k->plural, "namespaces") == 0 && !k->group[0])
         keep_finalizers(root, was);
@@ -530,18 +469,19 @@ static const struct rule {
     const char *group, *plural;
     void (*fill)(struct json_node *root);    /* on every write; or NULL */
     void (*created)(struct json_node *root); /* when it is made; or NULL */
+    const char *of; /* the one member that `fill` looks at; NULL: more than one */
 } rules[] = {
-    { "", "pods", default_pod, default_pod_created },
-    { "", "secrets", default_secret, NULL },
-    { "", "services", default_service, NULL },
-    { "", "namespaces", default_namespace, created_namespace },
-    { "", "persistentvolumeclaims", NULL, created_claim },
-    { "apps", "deployments", default_deployment, NULL },
-    { "apps", "replicasets", default_replica_set, NULL },
-    { "networking.k8s.io", "networkpolicies", default_network_policy, NULL },
-    { "rbac.authorization.k8s.io", "rolebindings", default_binding, NULL },
-    { "rbac.authorization.k8s.io", "clusterrolebindings", default_binding, NULL },
-    { "apiextensions.k8s.io", "customresourcedefinitions", default_definition, NULL },
+    { "", "pods", default_pod, default_pod_created, "spec" },
+    { "", "secrets", default_secret, NULL, NULL },
+    { "", "services", default_service, NULL, "spec" },
+    { "", "namespaces", default_namespace, created_namespace, NULL },
+    { "", "persistentvolumeclaims", NULL, created_claim, NULL },
+    { "apps", "deployments", default_deployment, NULL, "spec" },
+    { "apps", "replicasets", default_replica_set, NULL, "spec" },
+    { "networking.k8s.io", "networkpolicies", default_network_policy, NULL, "spec" },
+    { "rbac.authorization.k8s.io", "rolebindings", default_binding, NULL, "subjects" },
+    { "rbac.authorization.k8s.io", "clusterrolebindings", default_binding, NULL, "subjects" },
+    { "apiextensions.k8s.io", "customresourcedefinitions", default_definition, NULL, "spec" },
 };
 
 static const struct rule *rule_of(const struct kind *k)
@@ -556,13 +496,19 @@ static const struct rule *rule_of(const struct kind *k)
 int default_object(const struct kind *k, const struct kind_version *v, struct json_node *root,
                    struct err *e)
 {
+    return default_changed(k, v, root, NULL, e);
+}
+
+int default_changed(const struct kind *k, const struct kind_version *v, struct json_node *root,
+                    struct json_node *was, struct err *e)
+{
     const struct rule *rule = rule_of(k);
 
     if (v->type->is_custom)
-        custom_fields(v->type, root, true);
+        default_custom(v->type, root, was);
     else
-        normalise(v->type, root);
-    if (rule && rule->fill)
+        normal_members(v->type, root, was);
+    if (rule && rule->fill && !(rule->of && default_is_kept(root, was, rule->of)))
         rule->fill(root);
     return finish(root, e);
 }

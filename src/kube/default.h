@@ -17,6 +17,10 @@
 /* The whole object, apiVersion and kind included. ERR_LIMIT: the edit is full. */
 int default_object(const struct kind *k, const struct kind_version *v, struct json_node *root,
                    struct err *e);
+/* The same of a change. was: the object as it is, in the same version and edit, or NULL; members that are still views of it
+ * got their defaults when they were written, and are passed over. */
+int default_changed(const struct kind *k, const struct kind_version *v, struct json_node *root,
+                    struct json_node *was, struct err *e);
 /* The same for bodies that are no kind: DeleteOptions, Scale, Eviction, TokenRequest. */
 int default_body(const struct schema_type *t, struct json_node *root, struct err *e);
 /* What the server itself adds when an object is created, after default_object: phases of Pods and
@@ -26,6 +30,9 @@ void default_created(const struct kind *k, struct json_node *root);
 /* What an update may leave out because the server chose it: a Service's addresses. After default_object; `was` is the
  * object as it is, in the same version. */
 void default_updated(const struct kind *k, struct json_node *root, struct json_node *was);
+
+/* The member is a view of the same value in both: nobody has changed it. False when `was` is NULL. */
+bool default_is_kept(struct json_node *root, struct json_node *was, const char *member);
 
 /* A default's JSON text as a node. */
 struct json_node *default_text_node(struct json_edit *ed, const char *json);

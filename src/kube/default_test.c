@@ -168,6 +168,45 @@ static void each(void **state)
     }
 }
 
+/* What is stored already is not opened. */
+static void what_is_done_stays_a_view(void **state)
+{
+    size_t seen = 0;
+
+    EACH(r, rows) {
+        const struct kind *k = kind_find(r->group, r->version, r->plural);
+        OWN(json_doc_done) struct json_doc *want = doc_of(r->want);
+        OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+        struct json_node *root = json_edit_doc(ed, want);
+        struct err e;
+
+        assert_int_equal(default_object(k, kind_version(k, r->version), root, &e), 0);
+        for (size_t i = 0; k->traits & KIND_CUSTOM && i < json_node_count(root); i++, seen++)
+            if (!json_node_plain(json_node_value_at(root, i)))
+                fail_msg("%s: %.*s was opened", r->name, SPAN_ARG(json_node_name_at(root, i)));
+    }
+    assert_true(seen > 0);
+}
+
+static void what_is_kept_is_passed_over(void **state)
+{
+    const struct kind *k = kind_find("", "v1", "pods");
+    OWN(json_doc_done)
+    struct json_doc *doc = doc_of("{\"metadata\":{},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}");
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    struct json_node *was = json_edit_doc(ed, doc), *now = json_edit_doc(ed, doc);
+    struct err e;
+
+    assert_true(default_is_kept(now, was, "spec"));
+    assert_int_equal(default_changed(k, &k->versions[0], now, was, &e), 0);
+    assert_true(default_is_kept(now, was, "spec"));
+    json_node_set(json_node_get(now, "spec"), "hostname", json_edit_cstr(ed, "h"));
+    assert_false(default_is_kept(now, was, "spec"));
+    assert_int_equal(default_changed(k, &k->versions[0], now, was, &e), 0);
+    assert_non_null(json_node_get(json_node_get(now, "spec"), "restartPolicy"));
+    assert_null(json_node_get(json_node_get(was, "spec"), "restartPolicy"));
+}
+
 static void every_default_is_json(void **state)
 {
     size_t n;
@@ -250,6 +289,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each),
+        cmocka_unit_test(what_is_done_stays_a_view),
+        cmocka_unit_test(what_is_kept_is_passed_over),
         cmocka_unit_test(every_default_is_json),
         cmocka_unit_test(pull_policies),
         cmocka_unit_test(updates_keep_what_the_server_chose),

@@ -229,6 +229,74 @@ bool fieldset_wire_has(const struct json *wire, struct json_node *set)
     return true;
 }
 
+/* "." comes first, as encode() writes it: the members follow in a new object. */
+static struct json_node *with_mark(struct json_node *node)
+{
+    struct json_edit *ed = json_node_edit(node);
+    struct json_node *out = json_edit_object(ed);
+
+    json_node_set(out, ".", json_edit_object(ed));
+    for (size_t i = 0; i < json_node_count(node); i++)
+        (void)json_node_set_span(out, json_node_name_at(node, i), json_node_value_at(node, i));
+    return out;
+}
+
+/* One node that is in both; returns who stands in its place. */
+static struct json_node *wire_join(struct json_node *mine, struct json_node *more)
+{
+    bool is_leaf = json_node_count(mine) == 0;
+    bool is_marked = is_leaf || json_node_get(mine, "."), has_below = false;
+
+    for (size_t i = 0; i < json_node_count(more) && !has_below; i++)
+        has_below =
+            !is_dot(json_node_name_at(more, i)) && !fieldset_is_empty(json_node_value_at(more, i));
+    if ((is_leaf && has_below) || (!is_marked && fieldset_is_marked(more)))
+        mine = with_mark(mine);
+    if (has_below)
+        fieldset_wire_add(mine, more);
+    return mine;
+}
+
+void fieldset_wire_add(struct json_node *wire, struct json_node *more)
+{
+    for (size_t i = 0; i < json_node_count(more); i++) {
+        struct span element = json_node_name_at(more, i);
+        struct json_node *mine, *theirs = json_node_value_at(more, i), *joined;
+
+        if (is_dot(element) || fieldset_is_empty(theirs))
+            continue;
+        mine = json_node_get_span(wire, element);
+        joined = mine ? wire_join(mine, theirs) : fieldset_encode(theirs);
+        if (joined != mine)
+            (void)json_node_set_span(wire, element, joined);
+    }
+}
+
+/* False: nothing is left of it. */
+static bool wire_leave(struct json_node *mine, struct json_node *less)
+{
+    bool is_leaf = json_node_count(mine) == 0;
+    bool has_mark = json_node_get(mine, ".") != NULL;
+    bool is_marked = (is_leaf || has_mark) && !fieldset_is_marked(less);
+
+    if (!is_leaf)
+        fieldset_wire_subtract(mine, less);
+    if (has_mark && (!is_marked || json_node_count(mine) == 1)) /* a leaf does not say it */
+        (void)json_node_remove(mine, ".");
+    return is_marked || json_node_count(mine) > 0;
+}
+
+void fieldset_wire_subtract(struct json_node *wire, struct json_node *less)
+{
+    for (size_t i = 0; i < json_node_count(less); i++) {
+        struct span element = json_node_name_at(less, i);
+        struct json_node *mine = is_dot(element) ? NULL : json_node_get_span(wire, element);
+
+        if (mine && !wire_leave(mine, json_node_value_at(less, i)))
+            (void)json_node_remove_span(wire, element);
+    }
+}
+
 struct walk {
     struct buf path;
     fieldset_path_fn fn;

@@ -30,6 +30,13 @@ struct json_node *fieldset_wire_common(const struct json *wire, struct json_node
 /* All of `set` is in it. */
 bool fieldset_wire_has(const struct json *wire, struct json_node *set);
 
+/* The same on a tree that is as the wire has it: what is not on the way to a change stays a view. */
+
+/* Puts all of `more` into it. */
+void fieldset_wire_add(struct json_node *wire, struct json_node *more);
+/* Takes all of `less` away. */
+void fieldset_wire_subtract(struct json_node *wire, struct json_node *less);
+
 void fieldset_mark(struct json_node *set);
 bool fieldset_is_marked(struct json_node *set);
 /* The node below; made when it is not there. */

@@ -1,68 +1,109 @@
 #include "kube/managed.h"
 
-static struct span text_of(struct json_node *entry, const char *name)
+static struct span text_of(const struct json *entry, const char *name)
 {
-    return json_node_str(json_node_get(entry, name));
+    return json_str(json_get(entry, name));
 }
 
-static int decode_row(struct json_edit *ed, struct json_node *entry, struct manager *ret,
-                      struct err *e)
+static int decode_row(struct json_edit *ed, const struct json *entry, bool is_ours,
+                      struct manager *ret, struct err *e)
 {
     struct span operation = text_of(entry, "operation");
-    struct json_node *fields = json_node_get(entry, "fieldsV1");
 
     *ret = (struct manager){ .name = text_of(entry, "manager"),
                              .api_version = text_of(entry, "apiVersion"),
                              .subresource = text_of(entry, "subresource"),
                              .time = text_of(entry, "time"),
-                             .is_applied = span_is(operation, "Apply") };
+                             .is_applied = span_is(operation, "Apply"),
+                             .entry = entry,
+                             .wire = json_get(entry, "fieldsV1") };
     if (!ret->is_applied && !span_is(operation, "Update"))
         return err_set(e, ERR_INVALID, "operation must be `Apply` or `Update`");
     if (ret->api_version.n == 0)
         return err_set(e, ERR_INVALID, "apiVersion must not be empty");
     if (!span_is(text_of(entry, "fieldsType"), "FieldsV1"))
         return err_set(e, ERR_INVALID, "invalid fieldsType in managed fields entry");
-    ret->wire = json_node_view(fields);
-    if (ret->wire && !fieldset_wire_is_valid(ret->wire))
+    if (ret->wire && !is_ours && !fieldset_wire_is_valid(ret->wire))
         return err_set(e, ERR_INVALID, "a managed fields entry is no set of fields");
     if (!ret->wire)
-        ret->set = fields ? fieldset_decode(ed, fields, e) : fieldset_new(ed);
-    return ret->wire || ret->set ? 0 : -1;
+        ret->set = fieldset_new(ed);
+    return 0;
 }
 
 struct json_node *managed_open(struct managed *m, struct manager *row)
 {
+    struct json_node *wired = row->wire ? json_edit_view(m->ed, row->wire) : row->wired;
     struct err e;
 
-    if (!row->wire)
+    if (!wired)
         return row->set;
-    row->set = fieldset_decode(m->ed, json_edit_view(m->ed, row->wire), &e);
+    row->set = fieldset_decode(m->ed, wired, &e);
     row->wire = NULL;
+    row->wired = NULL;
     if (!row->set) /* it was valid, so the edit is full */
         row->set = fieldset_new(m->ed);
     return row->set;
 }
 
-struct json_node *managed_common(const struct manager *row, struct json_node *set)
+/* As the wire has it, to be changed; NULL: it was decoded. */
+static struct json_node *wired(struct managed *m, struct manager *row)
 {
-    return row->wire ? fieldset_wire_common(row->wire, set) : fieldset_common(row->set, set);
+    if (row->wire) {
+        row->wired = json_edit_view(m->ed, row->wire);
+        row->wire = NULL;
+    }
+    return row->wired;
+}
+
+void managed_put(struct managed *m, struct manager *row, struct json_node *set)
+{
+    struct json_node *there = wired(m, row);
+
+    if (there)
+        fieldset_wire_add(there, set);
+    else
+        fieldset_add(row->set, set);
+}
+
+void managed_take(struct managed *m, struct manager *row, struct json_node *set)
+{
+    struct json_node *there = wired(m, row);
+
+    if (there)
+        fieldset_wire_subtract(there, set);
+    else
+        fieldset_subtract(row->set, set);
+}
+
+struct json_node *managed_common(struct managed *m, struct manager *row, struct json_node *set)
+{
+    return row->wire ? fieldset_wire_common(row->wire, set)
+                     : fieldset_common(managed_open(m, row), set);
 }
 
 static bool is_empty(const struct manager *row)
 {
+    if (row->wired)
+        return json_node_count(row->wired) == 0;
     return row->wire ? json_count(row->wire) == 0 : fieldset_is_empty(row->set);
 }
 
-int managed_decode(struct json_edit *ed, struct json_node *list, struct managed *ret, struct err *e)
+int managed_decode(struct json_edit *ed, struct json_node *list, bool is_ours, struct managed *ret,
+                   struct err *e)
 {
     ret->ed = ed;
     ret->n = 0;
-    if (json_node_count(list) > MANAGED_MAX)
+    if (!list)
+        return 0;
+    if (json_node_settle(list, e) < 0)
+        return -1;
+    if (json_count(json_node_plain(list)) > MANAGED_MAX)
         return err_set(e, ERR_INVALID, "more than %d managers of fields", MANAGED_MAX);
-    for (size_t i = 0; i < json_node_count(list); i++) {
+    JSON_EACH(entry, json_node_plain(list))
+    {
         struct manager row, *there;
 
-        if (decode_row(ed, json_node_at(list, i), &row, e) < 0)
+        if (decode_row(ed, entry, is_ours, &row, e) < 0)
             return -1;
         there = managed_find(ret, &row);
         if (there)
@@ -129,8 +170,11 @@ static int compare_rows(const void *pa, const void *pb)
 
 static struct json_node *encode_row(struct json_edit *ed, const struct manager *row)
 {
-    struct json_node *entry = json_edit_object(ed);
+    struct json_node *entry;
 
+    if (row->entry && row->wire && row->time.p == text_of(row->entry, "time").p)
+        return json_edit_view(ed, row->entry); /* nothing of it has changed */
+    entry = json_edit_object(ed);
     json_node_set(entry, "manager", json_edit_str(ed, row->name));
     json_node_set(entry, "operation", json_edit_cstr(ed, row->is_applied ? "Apply" : "Update"));
     json_node_set(entry, "apiVersion", json_edit_str(ed, row->api_version));
@@ -138,7 +182,9 @@ static struct json_node *encode_row(struct json_edit *ed, const struct manager *
         json_node_set(entry, "time", json_edit_str(ed, row->time));
     json_node_set(entry, "fieldsType", json_edit_cstr(ed, "FieldsV1"));
     json_node_set(entry, "fieldsV1",
-                  row->wire ? json_edit_view(ed, row->wire) : fieldset_encode(row->set));
+                  row->wire    ? json_edit_view(ed, row->wire)
+                  : row->wired ? row->wired
+                               : fieldset_encode(row->set));
     if (row->subresource.n)
         json_node_set(entry, "subresource", json_edit_str(ed, row->subresource));
     return entry;

@@ -24,11 +24,15 @@ struct typed_diff {
 /* What makes `b` of `a`. Elements without identity are passed over. */
 void typed_compare(const struct schema_type *type, struct json_node *a, struct json_node *b,
                    struct typed_diff *ret);
-/* Appends, as the wire has it, the fields that a new object adds to an empty one of its type, without
- * those that `skip` names: an object whose empty members are left out whole, and of whose others the
- * members are. False: it has to be found out by comparing; `out` is then undefined. */
+/* What a new object has that is nobody's: members of it, and members of its metadata; names ended by NULL. */
+struct typed_skip {
+    const char *const *members, *const *metadata;
+};
+/* Appends, as the wire has it, the fields that a new object adds to an empty one of its type, without those that `skip`
+ * names. Members of the object, and of its metadata, become views (json_node_settle). False: it has to be found out by
+ * comparing; `out` is then undefined. */
 bool typed_write_new(const struct schema_type *type, struct json_node *object,
-                     struct json_node *skip, struct buf *out);
+                     const struct typed_skip *skip, struct buf *out);
 /* `over` merged into `value`, which is changed; the result may be either. */
 struct json_node *typed_merge(const struct schema_type *type, struct json_node *value,
                               struct json_node *over);

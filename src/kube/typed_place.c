@@ -54,18 +54,34 @@ struct place place_of_element(const struct place *p)
     return place_of_value(p->field);
 }
 
-static void put_scalar(struct json_out *o, struct json_node *v)
+/* Of anything but a scalar: null. */
+static void put_scalar(struct json_out *o, const struct json *v)
 {
     bool b;
 
-    if (json_node_type(v) == JSON_STRING)
-        json_out_str(o, json_node_str(v));
-    else if (json_node_type(v) == JSON_NUMBER)
-        json_out_raw(o, json_node_number(v));
-    else if (json_node_bool(v, &b))
+    if (json_type(v) == JSON_STRING)
+        json_out_str(o, json_str(v));
+    else if (json_type(v) == JSON_NUMBER)
+        json_out_raw(o, json_number(v));
+    else if (json_bool(v, &b))
         json_out_bool(o, b);
     else
         json_out_null(o);
+}
+
+/* An element of a list: a value, or a node that was opened. */
+struct element {
+    const struct json *value;
+    struct json_node *node;
+};
+
+static const struct json *key_of(const struct element *of, const char *key, bool *ret_is_there)
+{
+    const struct json *v = of->value ? json_get(of->value, key) : NULL;
+    struct json_node *node = of->value ? NULL : json_node_get(of->node, key);
+
+    *ret_is_there = v || node;
+    return of->value ? v : json_node_plain(node);
 }
 
 static int compare_texts(const void *pa, const void *pb)
@@ -74,7 +90,7 @@ static int compare_texts(const void *pa, const void *pb)
 }
 
 /* {"containerPort":80,"protocol":"TCP"}: names sorted, defaults filled in. False: no key is there. */
-static bool put_keys(struct json_out *o, const struct place *p, struct json_node *element)
+static bool put_keys(struct json_out *o, const struct place *p, const struct element *of)
 {
     const char *keys[KEYS_MAX];
     size_t n = 0;
@@ -82,16 +98,18 @@ static bool put_keys(struct json_out *o, const struct place *p, struct json_node
 
     while (n < LEN(keys) && p->field->keys[n])
         keys[n] = p->field->keys[n], n++;
-    qsort(keys, n, sizeof *keys, compare_texts);
+    if (n > 1)
+        qsort(keys, n, sizeof *keys, compare_texts);
     json_out_object_begin(o);
     for (size_t i = 0; i < n; i++) {
         const struct schema_field *f = p->type ? schema_field(p->type, span_cstr(keys[i])) : NULL;
-        struct json_node *v = json_node_get(element, keys[i]);
+        bool is_there;
+        const struct json *v = key_of(of, keys[i], &is_there);
 
-        if (!v && (!f || !f->preset))
+        if (!is_there && (!f || !f->preset))
             continue;
         json_out_key(o, keys[i]);
-        if (v)
+        if (is_there)
             put_scalar(o, v);
         else
             json_out_raw(o, span_cstr(f->preset));
@@ -101,11 +119,11 @@ static bool put_keys(struct json_out *o, const struct place *p, struct json_node
     return has_any;
 }
 
-struct span place_identity(const struct place *p, struct json_node *element)
+static struct span identity(const struct place *p, const struct element *of, enum json_type type,
+                            struct json_edit *ed)
 {
     OWN(buf_done) struct buf text = BUF_INIT(IDENTITY_MAX_BYTES);
     bool is_map = p->field->list == SCHEMA_LIST_MAP, has_any = true;
-    enum json_type type = json_node_type(element);
     struct json_out o;
     struct err e;
 
@@ -115,10 +133,22 @@ struct span place_identity(const struct place *p, struct json_node *element)
         return SPAN_NONE;
     json_out_init(&o, &text, JSON_HTML_SAFE);
     if (is_map)
-        has_any = put_keys(&o, p, element);
+        has_any = put_keys(&o, p, of);
     else
-        put_scalar(&o, element);
+        put_scalar(&o, of->value);
     if (json_out_end(&o, &e) < 0 || !has_any)
         return SPAN_NONE;
-    return json_edit_text(json_node_edit(element), buf_span(&text));
+    return json_edit_text(ed, buf_span(&text));
+}
+
+struct span place_identity(const struct place *p, struct json_node *element)
+{
+    return identity(p, &(struct element){ json_node_plain(element), element },
+                    json_node_type(element), json_node_edit(element));
+}
+
+struct span place_identity_of(const struct place *p, const struct json *element,
+                              struct json_edit *ed)
+{
+    return identity(p, &(struct element){ element, NULL }, json_type(element), ed);
 }

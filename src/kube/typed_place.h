@@ -23,5 +23,7 @@ struct place place_of_member(const struct place *p, struct span name);
 struct place place_of_element(const struct place *p);
 /* The element's identity as an element of a path, in the arena; SPAN_NONE: it has none. */
 struct span place_identity(const struct place *p, struct json_node *element);
+struct span place_identity_of(const struct place *p, const struct json *element,
+                              struct json_edit *ed);
 
 #endif

@@ -35,6 +35,24 @@ static void check_names(const struct validation *v, struct causes *c, const stru
         causes_add(c, CAUSE_FORBIDDEN, AT(at, "namespace"), NULL, "not allowed on this type");
 }
 
+/* Keys are judged without regard to case, as they always were. */
+static void check_annotation(struct causes *c, const struct field_path *at, struct span key)
+{
+    OWN(buf_done) struct buf low = BUF_INIT(key.n + 1);
+    struct names_faults faults;
+    struct err e;
+
+    if (names_check(NAMES_LABEL_KEY, key, &faults))
+        return; /* nearly all */
+    for (size_t i = 0; i < key.n; i++)
+        (void)buf_addc(
+            &low, (uint8_t)(key.p[i] >= 'A' && key.p[i] <= 'Z' ? key.p[i] | 0x20 : key.p[i]), &e);
+    if (names_check(NAMES_LABEL_KEY, buf_span(&low), &faults))
+        return;
+    for (unsigned i = 0; i < faults.n; i++)
+        causes_add_text(c, CAUSE_INVALID, at, key, "%s", faults.text[i]);
+}
+
 static void check_annotations(struct causes *c, const struct json *meta)
 {
     const struct field_path *at = AT(AT(NULL, "metadata"), "annotations");
@@ -42,20 +60,8 @@ static void check_annotations(struct causes *c, const struct json *meta)
 
     JSON_MEMBERS(name, value, json_get(meta, "annotations"))
     {
-        struct span key = json_str(name);
-        OWN(buf_done) struct buf low = BUF_INIT(key.n + 1);
-        struct names_faults faults;
-        struct err e;
-
-        /* Keys are judged without regard to case, as they always were. */
-        for (size_t i = 0; i < key.n; i++)
-            (void)buf_addc(
-                &low, (uint8_t)(key.p[i] >= 'A' && key.p[i] <= 'Z' ? key.p[i] | 0x20 : key.p[i]),
-                &e);
-        if (!names_check(NAMES_LABEL_KEY, buf_span(&low), &faults))
-            for (unsigned i = 0; i < faults.n; i++)
-                causes_add_text(c, CAUSE_INVALID, at, key, "%s", faults.text[i]);
-        total += key.n + json_str(value).n;
+        check_annotation(c, at, json_str(name));
+        total += json_str(name).n + json_str(value).n;
     }
     if (total > VALIDATE_ANNOTATIONS_MAX_BYTES)
         causes_add(c, CAUSE_TOO_LONG, at, NULL, "may not be more than %d bytes",
@@ -153,13 +159,14 @@ static void check_meta(const struct validation *v, struct causes *c)
 static const struct rule {
     const char *group, *plural;
     void (*check)(const struct validation *v, struct causes *c);
+    bool is_wide; /* it looks at metadata or status, too */
 } rules[] = {
     { "", "pods", validate_pod },
     { "", "services", validate_service },
     { "", "configmaps", validate_config_map },
-    { "", "secrets", validate_secret },
+    { "", "secrets", validate_secret, true },
     { "", "persistentvolumeclaims", validate_volume_claim },
-    { "", "nodes", validate_node },
+    { "", "nodes", validate_node, true },
     { "", "events", validate_event },
     { "events.k8s.io", "events", validate_event },
     { "coordination.k8s.io", "leases", validate_lease },
@@ -180,6 +187,14 @@ static const struct rule {
     { "authorization.k8s.io", "localsubjectaccessreviews", validate_access_review },
 };
 
+/* What it looks at is as it was, and passed then. */
+static bool is_passed(const struct rule *r, const struct validation *v)
+{
+    static const char *const others[] = { "metadata", "status", NULL };
+
+    return v->old && !r->is_wide && object_differs_only(v->old, v->object, others);
+}
+
 void validate_object(const struct validation *v, struct causes *c)
 {
     if (!(v->kind->traits & KIND_REVIEW))
@@ -189,7 +204,8 @@ void validate_object(const struct validation *v, struct causes *c)
         return;
     }
     EACH(r, rules) {
-        if (strcmp(r->plural, v->kind->plural) == 0 && strcmp(r->group, v->kind->group) == 0)
+        if (strcmp(r->plural, v->kind->plural) == 0 && strcmp(r->group, v->kind->group) == 0 &&
+            !is_passed(r, v))
             r->check(v, c);
     }
 }

@@ -7,7 +7,8 @@
  * Custom kinds are held to the rules of their schema (types, required, enum, bounds, patterns, unique
  * keys) and to the rules between versions that their definition has in CEL. Core kinds have rules of
  * their own, by hand. The object went through default_object, so members are what they should be in
- * type for core kinds; below custom kinds anything may stand anywhere.
+ * type for core kinds; below custom kinds anything may stand anywhere. Members whose document is that of `old` passed when
+ * that was written, and are not judged again.
  *
  * Owns:     nothing; adds causes.
  * Used by:  create, update and patch, last of all.

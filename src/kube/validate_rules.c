@@ -473,7 +473,8 @@ void validate_rules(const struct validation *v, struct causes *c)
         const struct schema_field *f = &t->fields[i];
         const struct json *value = object_member(v->object, f->name);
 
-        if (strcmp(f->name, "metadata") == 0)
+        if (strcmp(f->name, "metadata") == 0 ||
+            (v->old && value && value == object_member(v->old, f->name)))
             continue;
         if (value && !json_is_null(value))
             check_field(&w, f, AT(NULL, f->name), value);

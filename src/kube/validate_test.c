@@ -162,12 +162,41 @@ static void long_lists_cost_nothing(void **state)
     assert_string_equal(cause_message(&c, 0), "Too many: 100000: must have at most 2000 items");
 }
 
+/* The document of a member that did not change passed when it was written. */
+static void only_changes_are_judged(void **state)
+{
+    static const char body[] = "{\"metadata\":{\"name\":\"x\",\"namespace\":\"n\"},\"spec\":{}}";
+    static const struct {
+        const char *group, *plural;
+        size_t causes; /* of an empty spec */
+    } rows[] = { { "", "pods", 1 }, { "agents.x-k8s.io", "sandboxes", 1 } };
+
+    EACH(r, rows) {
+        const struct kind *k = kind_find(r->group, NULL, r->plural);
+        OWN(json_doc_done) struct json_doc *doc = NULL, *status = NULL;
+        OWN(object_done) struct object *old = NULL, *same = NULL, *other = NULL;
+        OWN(causes_done) struct causes kept = CAUSES_INIT, changed = CAUSES_INIT;
+        struct err e;
+
+        assert_int_equal(json_parse(SPAN(body), NULL, &doc, &e), 0);
+        assert_int_equal(json_parse(SPAN("{}"), NULL, &status, &e), 0);
+        assert_int_equal(object_parse(k, json_doc_root(doc), &old, &e), 0);
+        assert_int_equal(object_parse(k, json_doc_root(doc), &other, &e), 0);
+        assert_int_equal(object_with(old, "status", status, &same, &e), 0);
+        validate_object(&(struct validation){ k, &k->versions[0], same, old, NULL }, &kept);
+        assert_int_equal(kept.n, 0);
+        validate_object(&(struct validation){ k, &k->versions[0], other, old, NULL }, &changed);
+        assert_true(changed.n >= r->causes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_answers),
         cmocka_unit_test(sizes_have_an_end),
         cmocka_unit_test(long_lists_cost_nothing),
+        cmocka_unit_test(only_changes_are_judged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
