@@ -11,8 +11,10 @@
 #define DISK_RESERVE_PART 16 /* and at most this part of the disk; the log is shorter then */
 #define DISK_PAGE_BYTES   4096
 
-#define STORE_BATCH_ROWS_MAX    1024 /* of one commit: more would only make its first waiter wait */
-#define STORE_BATCH_BYTES_MAX   (8 << 20) /* the same in bytes */
+#define STORE_BATCH_ROWS_MAX  1024 /* of one commit: more would only make its first waiter wait */
+#define STORE_BATCH_BYTES_MAX (8 << 20) /* the same in bytes */
+#define STORE_BODIES_KEPT_BYTES                                                                    \
+    (1 << 20)                         /* of the block that rows are written in, between commits */
 #define STORE_PENDING_MAX       65536 /* writes not on disk yet; then ERR_BUSY, which clients retry */
 #define STORE_PENDING_MAX_BYTES (256u << 20)
 #define STORE_HISTORY_MAX                                                                          \

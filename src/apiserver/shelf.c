@@ -59,48 +59,67 @@ static size_t weight(const struct shelf *s)
     return shelf_count(s) + 1;
 }
 
-/* A new node in the place of `s`, whose left side becomes `left` (taken); s is borrowed. */
-static struct shelf *rotate_right(unsigned kind, struct object *o, struct shelf *left,
-                                  struct shelf *right)
+static struct shelf *recount(struct shelf *s)
 {
-    struct shelf *inner = left->right, *made;
+    s->count = shelf_count(s->left) + shelf_count(s->right) + 1;
+    return s;
+}
+
+/* Takes s; the same node where nobody else holds it, else a copy: it may be changed. */
+static struct shelf *mine(struct shelf *s)
+{
+    struct shelf *copy;
+
+    if (s->refs == 1)
+        return s;
+    copy = node(shelf_ref(s->left), s->kind, s->object, shelf_ref(s->right));
+    s->refs--;
+    return copy;
+}
+
+/* Both take a node that is ours, and return who stands in its place. */
+static struct shelf *rotate_right(struct shelf *s)
+{
+    struct shelf *left = mine(s->left), *inner = left->right;
 
     if (weight(inner) < RATIO * weight(left->left)) {
-        made = node(shelf_ref(left->left), left->kind, left->object,
-                    node(shelf_ref(inner), kind, o, right));
-    } else {
-        made = node(node(shelf_ref(left->left), left->kind, left->object, shelf_ref(inner->left)),
-                    inner->kind, inner->object, node(shelf_ref(inner->right), kind, o, right));
+        s->left = inner;
+        left->right = recount(s);
+        return recount(left);
     }
-    shelf_unref(left);
-    return made;
+    inner = mine(inner);
+    left->right = inner->left;
+    s->left = inner->right;
+    inner->left = recount(left);
+    inner->right = recount(s);
+    return recount(inner);
 }
 
-static struct shelf *rotate_left(unsigned kind, struct object *o, struct shelf *left,
-                                 struct shelf *right)
+static struct shelf *rotate_left(struct shelf *s)
 {
-    struct shelf *inner = right->left, *made;
+    struct shelf *right = mine(s->right), *inner = right->left;
 
     if (weight(inner) < RATIO * weight(right->right)) {
-        made = node(node(left, kind, o, shelf_ref(inner)), right->kind, right->object,
-                    shelf_ref(right->right));
-    } else {
-        made = node(
-            node(left, kind, o, shelf_ref(inner->left)), inner->kind, inner->object,
-            node(shelf_ref(inner->right), right->kind, right->object, shelf_ref(right->right)));
+        s->right = inner;
+        right->left = recount(s);
+        return recount(right);
     }
-    shelf_unref(right);
-    return made;
+    inner = mine(inner);
+    right->left = inner->right;
+    s->right = inner->left;
+    inner->right = recount(right);
+    inner->left = recount(s);
+    return recount(inner);
 }
 
-/* Takes left and right, which differ from a balanced pair by one object at most. */
-static struct shelf *join(struct shelf *left, unsigned kind, struct object *o, struct shelf *right)
+/* Takes a node that is ours, whose sides differ from a balanced pair by one object at most. */
+static struct shelf *balance(struct shelf *s)
 {
-    if (weight(left) > DELTA * weight(right))
-        return rotate_right(kind, o, left, right);
-    if (weight(right) > DELTA * weight(left))
-        return rotate_left(kind, o, left, right);
-    return node(left, kind, o, right);
+    if (weight(s->left) > DELTA * weight(s->right))
+        return rotate_right(s);
+    if (weight(s->right) > DELTA * weight(s->left))
+        return rotate_left(s);
+    return recount(s);
 }
 
 int shelf_compare(const struct shelf_key *a, const struct shelf_key *b)
@@ -134,60 +153,91 @@ struct object *shelf_get(const struct shelf *s, const struct shelf_key *key)
 
 static struct shelf *put(struct shelf *s, const struct shelf_key *key, struct object *o)
 {
+    struct object *was;
     int order;
 
     if (!s)
         return node(NULL, key->kind, o, NULL);
     order = compare(key, s);
-    if (order == 0)
-        return node(shelf_ref(s->left), key->kind, o, shelf_ref(s->right));
+    s = mine(s);
+    if (order == 0) {
+        was = s->object;
+        s->object = object_ref(o);
+        object_unref(was);
+        return s;
+    }
     if (order < 0)
-        return join(put(s->left, key, o), s->kind, s->object, shelf_ref(s->right));
-    return join(shelf_ref(s->left), s->kind, s->object, put(s->right, key, o));
+        s->left = put(s->left, key, o);
+    else
+        s->right = put(s->right, key, o);
+    return balance(s);
 }
 
-struct shelf *shelf_put(struct shelf *s, unsigned kind, struct object *o)
+struct shelf *shelf_set(struct shelf *s, unsigned kind, struct object *o)
 {
     struct shelf_key key = { kind, object_namespace(o), object_name(o) };
 
     return put(s, &key, o);
 }
 
-/* s without its first node, which goes to *ret_first, borrowed. */
+struct shelf *shelf_put(struct shelf *s, unsigned kind, struct object *o)
+{
+    return shelf_set(shelf_ref(s), kind, o);
+}
+
+/* Takes s; returns it without its first node, which goes to *ret_first: ours, without sides. */
 static struct shelf *without_first(struct shelf *s, struct shelf **ret_first)
 {
-    if (!s->left) {
-        *ret_first = s;
-        return shelf_ref(s->right);
+    struct shelf *rest;
+
+    s = mine(s);
+    if (s->left) {
+        s->left = without_first(s->left, ret_first);
+        return balance(s);
     }
-    return join(without_first(s->left, ret_first), s->kind, s->object, shelf_ref(s->right));
+    rest = take_ptr(&s->right);
+    *ret_first = s;
+    return rest;
 }
 
-/* Two neighbours whose parent goes. */
-static struct shelf *glue(struct shelf *left, struct shelf *right)
+/* Takes s, which goes; its sides become one. */
+static struct shelf *glue(struct shelf *s)
 {
+    struct shelf *gone = mine(s), *left = take_ptr(&gone->left), *right = take_ptr(&gone->right);
     struct shelf *first, *rest;
 
+    shelf_unref(gone);
     if (!left || !right)
-        return shelf_ref(left ? left : right);
+        return left ? left : right;
     rest = without_first(right, &first);
-    return join(shelf_ref(left), first->kind, first->object, rest);
+    first->left = left;
+    first->right = rest;
+    return balance(first);
 }
 
+/* Takes s, in which the key is. */
 static struct shelf *take_out(struct shelf *s, const struct shelf_key *key)
 {
     int order = compare(key, s);
 
     if (order == 0)
-        return glue(s->left, s->right);
+        return glue(s);
+    s = mine(s);
     if (order < 0)
-        return join(take_out(s->left, key), s->kind, s->object, shelf_ref(s->right));
-    return join(shelf_ref(s->left), s->kind, s->object, take_out(s->right, key));
+        s->left = take_out(s->left, key);
+    else
+        s->right = take_out(s->right, key);
+    return balance(s);
+}
+
+struct shelf *shelf_drop(struct shelf *s, const struct shelf_key *key)
+{
+    return shelf_get(s, key) ? take_out(s, key) : s;
 }
 
 struct shelf *shelf_remove(struct shelf *s, const struct shelf_key *key)
 {
-    return shelf_get(s, key) ? take_out(s, key) : shelf_ref(s);
+    return shelf_drop(shelf_ref(s), key);
 }
 
 size_t shelf_rank(const struct shelf *s, const struct shelf_key *key)

@@ -1,11 +1,12 @@
-/* shelf: objects in the order of kind, namespace and name, as a tree that never changes. A write makes a new shelf that
- * shares everything but the path to the change, so a snapshot of the whole store is one reference, a list can be
- * written out in slices while writes go on, and a failed commit is undone by going back to the shelf before it.
+/* shelf: objects in the order of kind, namespace and name, as a tree that does not change for those who hold it. A write makes
+ * a new shelf that shares everything but the path to the change, so a snapshot of the whole store is one reference, a list can
+ * be written out in slices while writes go on, and a failed commit is undone by going back to the shelf before it. What
+ * nobody else holds is changed in its place.
  *
  * Owns:     a reference to each object on it. NULL is the empty shelf.
  * Used by:  store.c; readers walk a shelf they hold a reference to.
  * Threads:  the loop's: reference counts are plain.
- * Costs:    get, put, remove, rank O(log n); a put copies about log2(n) nodes of 48 bytes.
+ * Costs:    get, put, remove, rank O(log n); a put copies about log2(n) nodes of 48 bytes, a set those that are shared.
  */
 #ifndef SILICA_APISERVER_SHELF_H
 #define SILICA_APISERVER_SHELF_H
@@ -31,6 +32,9 @@ struct object *shelf_get(const struct shelf *s, const struct shelf_key *key);
 struct shelf *shelf_put(struct shelf *s, unsigned kind, struct object *o);
 /* A new shelf, the caller's, without it; the same with one more reference when it was not there. */
 struct shelf *shelf_remove(struct shelf *s, const struct shelf_key *key);
+/* The same two, which take s: what only that reference held is changed, not copied. */
+struct shelf *shelf_set(struct shelf *s, unsigned kind, struct object *o);
+struct shelf *shelf_drop(struct shelf *s, const struct shelf_key *key);
 /* Objects that sort before the key. */
 size_t shelf_rank(const struct shelf *s, const struct shelf_key *key);
 int shelf_compare(const struct shelf_key *a, const struct shelf_key *b);

@@ -137,6 +137,47 @@ static void test_many_changes_agree_with_a_plain_list(void **state)
     shelf_unref(s);
 }
 
+/* Changes in place, with a snapshot held for some steps: it must not see them. */
+static void test_changes_in_place_spare_snapshots(void **state)
+{
+    enum { NAMES = 64, STEPS = 20000 };
+    static bool is_there[NAMES], was_there[NAMES];
+    struct shelf *s = NULL, *held = NULL;
+    unsigned seed = 4711;
+
+    (void)state;
+    for (int step = 0; step < STEPS; step++) {
+        unsigned n = (seed = seed * 1103515245u + 12345u) >> 16;
+        struct shelf_key key = { 1, "n", NULL };
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "%04u", n % NAMES);
+        key.name = name;
+        is_there[n % NAMES] = n & 0x4000;
+        if (n & 0x4000) {
+            struct object *o = make("n", name);
+
+            s = shelf_set(s, 1, o);
+            assert_ptr_equal(shelf_get(s, &key), o);
+            object_unref(o);
+        } else {
+            s = shelf_drop(s, &key);
+        }
+        if (step % 7)
+            continue;
+        for (int i = 0; i < NAMES; i++) {
+            (void)snprintf(name, sizeof name, "%04d", i);
+            assert_int_equal(shelf_get(s, &key) != NULL, is_there[i]);
+            assert_int_equal(shelf_get(held, &key) != NULL, was_there[i]);
+        }
+        shelf_unref(held);
+        held = shelf_ref(s);
+        memcpy(was_there, is_there, sizeof was_there);
+    }
+    shelf_unref(held);
+    shelf_unref(s);
+}
+
 static void test_sorted_input_keeps_the_tree_shallow(void **state)
 {
     struct shelf *s = NULL;
@@ -159,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_objects_stand_in_order),
         cmocka_unit_test(test_a_snapshot_stays_as_it_was),
         cmocka_unit_test(test_many_changes_agree_with_a_plain_list),
+        cmocka_unit_test(test_changes_in_place_spare_snapshots),
         cmocka_unit_test(test_sorted_input_keeps_the_tree_shallow),
     };
 

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BODY_MAX_BYTES (16 << 20) /* far above what the verbs let in */
-
 /* ---- views ---- */
 
 struct shelf *store_snapshot(struct store *st, enum store_view view, uint64_t *ret_version)
@@ -74,30 +72,25 @@ int store_write(struct store *st, const struct store_change *c, struct object **
     struct shelf_key key = { store_kind_number(st, kind), object_namespace(c->object),
                              object_name(c->object) };
     OWN(object_done) struct object *before = NULL, *now = NULL;
-    OWN(buf_done) struct buf body = BUF_INIT(BODY_MAX_BYTES);
-    struct shelf *next;
-    struct row *row;
+    size_t size;
 
     before = object_ref(shelf_get(st->head, &key));
     if (judge(st, c, before, e) < 0)
         return -1;
     now = object_with_version(c->object, st->version + 1);
-    if (object_write(now, kind_api_version(kind, &kind->versions[0]), &body, e) < 0)
-        return -1;
+    size = object_size(now);
+    if (size > ROW_MAX_BYTES)
+        return err_set(e, ERR_LIMIT, "an object of %zu bytes; at most %d", size, ROW_MAX_BYTES);
     st->head_version = ++st->version;
-    next =
-        c->op == STORE_DELETE ? shelf_remove(st->head, &key) : shelf_put(st->head, key.kind, now);
-    shelf_unref(st->head);
-    st->head = next;
-    row = add_row(st);
-    *row = (struct row){ .version = st->version,
-                         .op = c->op == STORE_DELETE ? DISK_DELETE : DISK_PUT,
-                         .kind = kind,
-                         .object = object_ref(now),
-                         .shelf = shelf_ref(next),
-                         .body = BUF_INIT(BODY_MAX_BYTES) };
-    buf_move(&row->body, &body);
-    st->pending_bytes += row->body.n;
+    st->head =
+        c->op == STORE_DELETE ? shelf_drop(st->head, &key) : shelf_set(st->head, key.kind, now);
+    *add_row(st) = (struct row){ .version = st->version,
+                                 .op = c->op == STORE_DELETE ? DISK_DELETE : DISK_PUT,
+                                 .kind = kind,
+                                 .object = object_ref(now),
+                                 .size = size };
+    st->pending_bytes += size;
+    store_cut_batch(st);
     if (before)
         store_add_stale(st, object_version(before), st->version);
     if (c->op == STORE_DELETE)
@@ -159,14 +152,11 @@ static int load_bare_delete(struct store *st, const struct disk_row *r, unsigned
     OWN_MEM char *namespace = span_dup(r->namespace), *name = span_dup(r->name);
     struct shelf_key key = { kind, namespace, name };
     const struct object *before = shelf_get(st->head, &key);
-    struct shelf *next;
 
     if (before)
         store_add_stale(st, object_version(before), r->version);
     store_add_stale(st, r->version, r->version);
-    next = shelf_remove(st->head, &key);
-    shelf_unref(st->head);
-    st->head = next;
+    st->head = shelf_drop(st->head, &key);
     st->version = st->head_version = r->version;
     return 0;
 }
@@ -178,7 +168,6 @@ static int load_row(void *ctx, const struct disk_row *r, struct err *e)
     const struct kind *kind = kind_of_resource(st, r->resource);
     struct shelf_key key;
     struct object *before;
-    struct shelf *next;
 
     if (!kind)
         return err_set(e, ERR_UNSUPPORTED,
@@ -192,9 +181,7 @@ static int load_row(void *ctx, const struct disk_row *r, struct err *e)
         return err_wrap(e, "version %llu in the store", (unsigned long long)r->version);
     key = (struct shelf_key){ store_kind_number(st, kind), object_namespace(o), object_name(o) };
     before = object_ref(shelf_get(st->head, &key));
-    next = r->op == DISK_DELETE ? shelf_remove(st->head, &key) : shelf_put(st->head, key.kind, o);
-    shelf_unref(st->head);
-    st->head = next;
+    st->head = r->op == DISK_DELETE ? shelf_drop(st->head, &key) : shelf_set(st->head, key.kind, o);
     st->version = st->head_version = r->version;
     if (before)
         store_add_stale(st, object_version(before), r->version);
@@ -257,6 +244,7 @@ int store_open(struct ev_loop *loop, const struct store_config *config, struct s
 
     st->loop = loop;
     st->waits_end = &st->waits;
+    st->bodies.max = STORE_BATCH_BYTES_MAX + ROW_MAX_BYTES;
     if (begin(st, config, e) < 0) {
         store_close(st);
         return -1;
@@ -284,5 +272,6 @@ void store_close(struct store *st)
     free(st->resources);
     free(st->pending);
     free(st->stale);
+    buf_done(&st->bodies);
     ev_free_later(st->loop, st, free);
 }

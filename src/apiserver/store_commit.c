@@ -143,7 +143,6 @@ static void row_done(struct row *r)
 {
     object_unref(r->object);
     shelf_unref(r->shelf);
-    buf_done(&r->body);
 }
 
 static void batch_free(struct batch *b)
@@ -237,7 +236,7 @@ static void undo(struct store *st, const struct err *e)
     log_error("store.commit", KV("err", e), KV("lost_writes", st->pending_count + st->batch->n));
     for (size_t i = 0; i < st->pending_count; i++)
         row_done(&st->pending[i]);
-    st->pending_count = st->pending_bytes = 0;
+    st->pending_count = st->pending_bytes = st->cut_count = st->cut_bytes = 0;
     shelf_unref(st->head);
     st->head = shelf_ref(st->committed);
     st->head_version = st->committed_version;
@@ -273,12 +272,43 @@ static void on_checkpointed(void *ctx)
         store_become_full(st);
 }
 
+/* The JSON of all rows in one block, which is kept for the next batch. Objects may be read on any thread. */
+static int write_bodies(struct store *st, struct batch *b)
+{
+    size_t total = 0, at;
+
+    buf_clear(&st->bodies);
+    for (size_t i = 0; i < b->n; i++)
+        total += b->rows[i].is_bare ? 0 : b->rows[i].size;
+    if (buf_reserve(&st->bodies, total, &b->e) < 0)
+        return -1;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct row *r = &b->rows[i];
+
+        at = st->bodies.n;
+        if (!r->is_bare && object_write(r->object, kind_api_version(r->kind, &r->kind->versions[0]),
+                                        &st->bodies, &b->e) < 0)
+            return -1;
+        b->disk_rows[i].body.n = st->bodies.n - at;
+    }
+    at = 0;
+    for (size_t i = 0; i < b->n; i++) { /* it does not move any more */
+        struct span *body = &b->disk_rows[i].body;
+
+        body->p = body->n ? st->bodies.p + at : SPAN("").p;
+        at += body->n;
+    }
+    return 0;
+}
+
 static void run_batch(void *ctx)
 {
     struct store *st = ctx;
     struct batch *b = st->batch;
 
-    b->is_failed = disk_write(st->disk, &b->disk, &b->e) < 0;
+    b->is_failed = write_bodies(st, b) < 0 || disk_write(st->disk, &b->disk, &b->e) < 0;
+    if (st->bodies.cap > STORE_BODIES_KEPT_BYTES)
+        buf_done(&st->bodies);
 }
 
 static void accept(struct store *st, const struct batch *b)
@@ -343,45 +373,62 @@ static void make_bare(struct batch *b)
     for (size_t i = 0; i < b->n; i++) {
         if (b->rows[i].op != DISK_DELETE)
             continue;
-        b->disk_rows[i].body = SPAN("");
+        b->rows[i].is_bare = true;
         b->disk.compacted = MAX(b->disk.compacted, b->rows[i].version);
     }
 }
 
-/* How many of the pending writes go into one commit. */
-static size_t count_for_batch(const struct store *st)
+void store_cut_batch(struct store *st)
 {
-    size_t bytes = 0, n = 0;
+    struct row *last = &st->pending[st->pending_count - 1];
 
-    while (n < st->pending_count && n < STORE_BATCH_ROWS_MAX && bytes < STORE_BATCH_BYTES_MAX)
-        bytes += st->pending[n++].body.n;
+    st->cut_count++;
+    st->cut_bytes += last->size;
+    if (st->cut_count < STORE_BATCH_ROWS_MAX && st->cut_bytes < STORE_BATCH_BYTES_MAX)
+        return;
+    last->shelf = shelf_ref(st->head);
+    st->cut_count = st->cut_bytes = 0;
+}
+
+/* The pending writes up to the first that ends a batch: they go into one commit. Then *ret_shelf is the head with them. */
+static size_t count_for_batch(struct store *st, struct shelf **ret_shelf)
+{
+    size_t n = 0;
+
+    while (n < st->pending_count) {
+        *ret_shelf = st->pending[n++].shelf;
+        if (*ret_shelf)
+            return n;
+    }
+    st->cut_count = st->cut_bytes = 0; /* all of them */
+    *ret_shelf = n ? st->head : st->committed;
     return n;
 }
 
 static struct batch *make_batch(struct store *st)
 {
     struct batch *b = NEW(struct batch);
+    struct shelf *shelf;
 
-    b->n = count_for_batch(st);
+    b->n = count_for_batch(st, &shelf);
+    b->shelf = shelf_ref(shelf);
     b->rows = own_array(b->n ? b->n : 1, sizeof *b->rows);
     b->disk_rows = own_array(b->n ? b->n : 1, sizeof *b->disk_rows);
     for (size_t i = 0; i < b->n; i++) {
         struct row *r = &b->rows[i];
 
         *r = st->pending[i];
-        st->pending_bytes -= r->body.n;
+        st->pending_bytes -= r->size;
         b->disk_rows[i] =
             (struct disk_row){ .version = r->version,
                                .op = r->op,
                                .resource = span_cstr(st->resources[store_kind_number(st, r->kind)]),
                                .namespace = span_cstr(object_namespace(r->object)),
-                               .name = span_cstr(object_name(r->object)),
-                               .body = buf_span(&r->body) };
+                               .name = span_cstr(object_name(r->object)) };
     }
     st->pending_count -= b->n;
     memmove(st->pending, st->pending + b->n, st->pending_count * sizeof *st->pending);
     b->version = b->n ? b->rows[b->n - 1].version : st->committed_version;
-    b->shelf = shelf_ref(b->n ? b->rows[b->n - 1].shelf : st->committed);
     b->disk.rows = b->disk_rows;
     b->disk.row_count = b->n;
     if (st->is_full)

@@ -15,9 +15,12 @@ struct row {
     enum disk_op op;
     const struct kind *kind;
     struct object *object; /* keeps the names */
-    struct shelf *shelf;   /* the head with it */
-    struct buf body;
+    struct shelf *shelf;   /* the head with it, of the last row of a full batch; else NULL */
+    size_t size;           /* about that of its JSON, which the writer makes */
+    bool is_bare;          /* a delete without its last state */
 };
+
+#define ROW_MAX_BYTES (16 << 20) /* far above what the verbs let in */
 
 /* A state that a later one replaced: its row goes when the history has moved past the later one. */
 struct stale {
@@ -51,7 +54,9 @@ struct store {
     uint64_t head_version, committed_version;
     struct row *pending;
     size_t pending_count, pending_cap, pending_bytes;
-    struct batch *batch; /* at the writer; NULL when it rests */
+    size_t cut_count, cut_bytes; /* of the pending rows behind the last full batch */
+    struct batch *batch;         /* at the writer; NULL when it rests */
+    struct buf bodies;           /* the writer's, of one batch */
     struct ev_task flush_task;
     struct ev_pool *writer, *checkpointer;
     struct ev_work checkpoint_work, room_work;
@@ -78,6 +83,8 @@ static inline unsigned store_kind_number(const struct store *st, const struct ki
 void store_become_full(struct store *st);
 /* What clients are told while it is; -1. */
 int store_is_full(struct err *e);
+/* After each row: ends the batch that it fills. */
+void store_cut_batch(struct store *st);
 void store_add_stale(struct store *st, uint64_t version, uint64_t until);
 /* What is pending will be on its way to the disk in a later turn. */
 void store_schedule(struct store *st);
