@@ -1,12 +1,12 @@
 /* What single kinds get when they are created, beyond the defaults of their fields: a Pod its account and the token of it,
  * a Service its address. */
+#include "apiserver/addresses.h"
 #include "apiserver/admit.h"
 #include "apiserver/definition.h"
+#include "kube/default.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define TOKEN_MOUNT   "/var/run/secrets/kubernetes.io/serviceaccount"
 #define TOKEN_SECONDS 3607 /* an hour and a little, as the public server has it */
@@ -116,53 +116,6 @@ static int admit_pod(struct op *op, struct json_edit *ed, struct json_node *body
 
 /* ---- Service ---- */
 
-#define ADDRESSES   65536 /* 10.96.0.0/16 */
-#define FIRST_GIVEN 16    /* those before are asked for by name */
-
-/* A bit for each address that a Service has. */
-static void mark_taken(struct op *op, uint8_t taken[ADDRESSES / 8])
-{
-    struct shelf_key from = { op_number(kind_find("", "v1", "services")), "", "" };
-    struct shelf *shelf = store_snapshot(op->store, STORE_HEAD, NULL);
-    struct shelf_walk walk;
-    struct object *o;
-    unsigned kind;
-
-    shelf_walk_init(&walk, shelf, &from, false);
-    while ((o = shelf_walk_next(&walk, &kind)) && kind == from.kind) {
-        const char *text = object_text(o, "spec.clusterIP");
-        struct in_addr at;
-        uint32_t n;
-
-        if (!text || inet_pton(AF_INET, text, &at) != 1)
-            continue;
-        n = ntohl(at.s_addr);
-        if (n >> 16 == (10 << 8 | 96))
-            taken[(n & 0xffff) / 8] |= (uint8_t)(1 << n % 8);
-    }
-    shelf_unref(shelf);
-}
-
-/* Any that is free, looked for from a place by chance: addresses are not soon given again. */
-static int pick_address(struct op *op, char text[32], struct status *st)
-{
-    uint8_t taken[ADDRESSES / 8] = { 0 };
-    uint16_t from;
-
-    mark_taken(op, taken);
-    if (getrandom(&from, sizeof from, 0) != sizeof from)
-        abort();
-    for (unsigned i = 0; i < ADDRESSES; i++) {
-        unsigned n = (from + i) % ADDRESSES;
-
-        if (n < FIRST_GIVEN || (n & 0xff) == 0xff || taken[n / 8] & 1 << n % 8)
-            continue;
-        (void)snprintf(text, 32, "10.96.%u.%u", n >> 8, n & 0xff);
-        return 0;
-    }
-    return status_internal(st, "failed to allocate a serviceIP: range is full");
-}
-
 /* An address of this server's is of this family. */
 #define FAMILY "IPv4"
 
@@ -251,7 +204,7 @@ static int admit_service(struct op *op, struct json_edit *ed, struct json_node *
 {
     struct json_node *spec = json_node_get(body, "spec");
     bool is_free = is_free_of_families(spec);
-    char picked[32];
+    char picked[ADDRESSES_TEXT_BYTES];
 
     if (has_no_address(spec))
         return 0;
@@ -263,8 +216,8 @@ static int admit_service(struct op *op, struct json_edit *ed, struct json_node *
         return -1;
     fill_families(ed, spec, is_free);
     if (!json_node_str(json_node_get(spec, "clusterIP")).n) {
-        if (pick_address(op, picked, st) < 0)
-            return -1;
+        if (!addresses_pick(store_addresses(op->store), picked))
+            return status_internal(st, "failed to allocate a serviceIP: range is full");
         json_node_set(spec, "clusterIP", json_edit_cstr(ed, picked));
     }
     if (!json_node_get(spec, "clusterIPs"))
@@ -289,7 +242,8 @@ int admit_kind_updated(struct op *op, struct json_node *body, struct json_node *
 {
     struct json_node *spec = json_node_get(body, "spec");
 
-    if (is_core(op, "Service") && !op->sub && !has_no_address(spec)) {
+    if (is_core(op, "Service") && !op->sub && !default_is_kept(body, was, "spec") &&
+        !has_no_address(spec)) {
         if (check_policy(op, body, was, st) < 0)
             return -1;
         return is_free_of_families(spec) ? 0 : check_families(op, body, spec, st);

@@ -284,6 +284,18 @@ int history_undo(const struct history *h, unsigned kind, uint64_t version, struc
     return 0;
 }
 
+bool history_each(const struct history *h, unsigned kind, uint64_t version,
+                  void (*fn)(void *ctx, const struct store_event *ev), void *ctx)
+{
+    const struct ring *r = &h->rings[kind];
+
+    if (version < r->lost)
+        return false;
+    for (uint64_t at = first_after(r, version); at < r->end; at++)
+        fn(ctx, *slot(r, at));
+    return true;
+}
+
 int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e)
 {
     struct ring *r = &h->rings[w->kind];

@@ -79,6 +79,9 @@ void history_forget(struct history *h, uint64_t version);
  * begins later, or there is more than can be taken back in a turn of the loop; *shelf is then as it was. */
 int history_undo(const struct history *h, unsigned kind, uint64_t version, struct shelf **shelf,
                  struct err *e);
+/* What happened to objects of a kind after `version`, on disk or not, oldest first. False: the history begins later. */
+bool history_each(const struct history *h, unsigned kind, uint64_t version,
+                  void (*fn)(void *ctx, const struct store_event *ev), void *ctx);
 /* From the first event after `version`. -1, ERR_GONE: the history begins later, or it was undone. */
 int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e);
 /* No events until store_watch_resume; the place is kept. */

@@ -1,5 +1,7 @@
 #include "apiserver/store_impl.h"
 
+#include "apiserver/addresses.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -117,6 +119,17 @@ int store_snapshot_at(struct store *st, unsigned kind, uint64_t version, struct 
 int store_watch(struct store *st, struct store_watch *w, uint64_t version, struct err *e)
 {
     return history_watch(st->history, w, version, e);
+}
+
+bool store_changes(struct store *st, unsigned kind, uint64_t version,
+                   void (*fn)(void *ctx, const struct store_event *ev), void *ctx)
+{
+    return history_each(st->history, kind, version, fn, ctx);
+}
+
+struct addresses *store_addresses(struct store *st)
+{
+    return st->addresses;
 }
 
 void store_stats(const struct store *st, struct store_stats *ret)
@@ -244,6 +257,7 @@ int store_open(struct ev_loop *loop, const struct store_config *config, struct s
 
     st->loop = loop;
     st->waits_end = &st->waits;
+    st->addresses = addresses_new(st);
     st->bodies.max = STORE_BATCH_BYTES_MAX + ROW_MAX_BYTES;
     if (begin(st, config, e) < 0) {
         store_close(st);
@@ -267,6 +281,7 @@ void store_close(struct store *st)
     shelf_unref(st->head);
     shelf_unref(st->committed);
     history_free(st->history);
+    addresses_free(st->addresses);
     for (size_t i = 0; st->resources && i < st->kind_count; i++)
         free(st->resources[i]);
     free(st->resources);

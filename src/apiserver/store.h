@@ -16,6 +16,7 @@
 #include "apiserver/history.h"
 #include "apiserver/shelf.h"
 
+struct addresses;
 struct store;
 
 struct store_config {
@@ -74,6 +75,12 @@ void store_wait_cancel(struct store_wait *w); /* harmless when it does not wait 
 
 /* ERR_GONE when the history begins after `version`. */
 int store_watch(struct store *st, struct store_watch *w, uint64_t version, struct err *e);
+
+/* What happened to objects of a kind on the head after `version`, oldest first. False: the history begins later. */
+bool store_changes(struct store *st, unsigned kind, uint64_t version,
+                   void (*fn)(void *ctx, const struct store_event *ev), void *ctx);
+/* An index beside it; the store's. */
+struct addresses *store_addresses(struct store *st);
 
 struct store_stats {
     uint64_t commits, rows, failed_commits;

@@ -46,6 +46,7 @@ struct store {
     struct ev_loop *loop;
     struct disk *disk;
     struct history *history;
+    struct addresses *addresses;
     const struct kind *kinds;
     size_t kind_count;
     char **resources; /* by kind: "sandboxes.agents.x-k8s.io", as the file knows them */
