@@ -21,6 +21,8 @@ void read_get(struct call *c)
 
 /* ---- list ---- */
 
+#define LOOK_STEP_OBJECTS 64 /* between two looks at the clock */
+
 struct list {
     struct call *call;
     struct pages pages;
@@ -29,6 +31,11 @@ struct list {
     size_t limit; /* still to come; SIZE_MAX: all */
     bool has_items, has_begun;
     struct buf next; /* the token of what follows */
+    /* The token stands before the items, so a limited list is walked ahead to the one it ends with. */
+    bool is_looking;
+    struct pages look; /* borrows the shelf of `pages` */
+    size_t looked;
+    struct object *last;
 };
 
 static void list_free(struct call *c)
@@ -92,12 +99,56 @@ static void fail_list(struct call *c, struct list *l)
     }
 }
 
+/* Goes on to the object behind the limit, or to the end. False: not there yet. */
+static bool look_ahead(struct call *c, struct list *l)
+{
+    do {
+        size_t budget = LOOK_STEP_OBJECTS;
+        struct object *o;
+
+        while ((o = pages_next(&l->look, &budget)) && l->looked < l->limit) {
+            l->last = o;
+            l->looked++;
+        }
+        if (o)
+            return true;
+        if (l->look.is_over) {
+            l->last = NULL; /* all of it fits */
+            return true;
+        }
+    } while (!slice_is_over(&c->s->slices));
+    return false;
+}
+
+static int begin_list(struct call *c, struct list *l)
+{
+    uint64_t left = c->want.labels || c->want.fields ? 0 : l->pages.left - l->looked;
+    struct err e;
+
+    l->is_looking = false;
+    if (l->last) {
+        if (pages_token_write(l->pages.version, l->last, &l->next, &e) < 0)
+            return status_of_err(&c->status, &e);
+        snapshots_keep(&c->s->snapshots, l->pages.shelf, l->pages.version, ev_now_ms(c->s->loop));
+    }
+    return render_list_begin(c, l->pages.version, l->last ? buf_cstr(&l->next) : NULL,
+                             l->last ? left : 0, &l->out);
+}
+
 static void go_on(void *ctx)
 {
     struct call *c = ctx;
     struct list *l = c->stream;
     size_t budget = LIST_SLICE_OBJECTS;
 
+    if (l->is_looking && !look_ahead(c, l)) {
+        slices_add(&c->s->slices, &l->slice, go_on, c);
+        return;
+    }
+    if (l->is_looking && begin_list(c, l) < 0) {
+        call_refuse(c);
+        return;
+    }
     do {
         struct object *o = l->limit ? pages_next(&l->pages, &budget) : NULL;
 
@@ -124,38 +175,6 @@ static void on_drain(void *ctx)
     struct list *l = c->stream;
 
     slices_add(&c->s->slices, &l->slice, go_on, c);
-}
-
-/* The object a limited list ends with, found ahead: the token stands before the items. */
-static struct object *find_last(struct call *c, struct list *l, size_t limit, uint64_t *ret_left)
-{
-    struct pages look = l->pages;
-    size_t everything = SIZE_MAX, n = 0;
-    struct object *last = NULL, *o;
-
-    while ((o = pages_next(&look, &everything)) && n < limit) {
-        last = o;
-        n++;
-    }
-    if (!o)
-        return NULL; /* all of it fits */
-    *ret_left = c->want.labels || c->want.fields ? 0 : l->pages.left - limit;
-    return last;
-}
-
-static int begin_list(struct call *c, struct list *l, size_t limit)
-{
-    uint64_t left = 0;
-    struct object *last = limit ? find_last(c, l, limit, &left) : NULL;
-    struct err e;
-
-    l->limit = limit ? limit : SIZE_MAX;
-    if (last) {
-        if (pages_token_write(l->pages.version, last, &l->next, &e) < 0)
-            return status_of_err(&c->status, &e);
-        snapshots_keep(&c->s->snapshots, l->pages.shelf, l->pages.version, ev_now_ms(c->s->loop));
-    }
-    return render_list_begin(c, l->pages.version, last ? buf_cstr(&l->next) : NULL, left, &l->out);
 }
 
 static int open_pages(struct call *c, struct pages *p)
@@ -199,9 +218,10 @@ void read_list(struct call *c)
     c->stream = l;
     c->stream_free = list_free;
     http_on_drain(c->x, on_drain, c);
+    l->limit = limit ? (size_t)limit : SIZE_MAX;
+    l->is_looking = true;
+    l->look = pages;
+    l->look.is_over = !limit;   /* all of it fits */
     slice_begin(&c->s->slices); /* a short list is answered at once */
-    if (begin_list(c, l, (size_t)limit) < 0)
-        call_refuse(c);
-    else
-        go_on(c);
+    go_on(c);
 }
