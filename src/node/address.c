@@ -59,14 +59,20 @@ static bool read_ip(const char *text, uint32_t *ret)
     return *ret - FIRST < COUNT;
 }
 
-void addresses_take(struct addresses *a, const char *uid, char text[ADDRESS_TEXT_BYTES])
+static uint32_t hash_on(uint32_t hash, const char *text)
 {
-    uint32_t hash = 2166136261u;
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * 16777619u;
+    return hash;
+}
+
+void addresses_take(struct addresses *a, const char *namespace, const char *name,
+                    char text[ADDRESS_TEXT_BYTES])
+{
+    uint32_t hash = hash_on(hash_on(hash_on(2166136261u, namespace), "/"), name);
     struct in_addr in;
 
     assert(a->n < COUNT / 2);
-    for (const char *c = uid; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * 16777619u;
     /* None ends in 0 or 255: some programs take these for networks. */
     for (uint32_t i = hash;; i++) {
         uint32_t ip = FIRST + i % COUNT;

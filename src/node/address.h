@@ -2,7 +2,7 @@
  *
  * Owns:     the set of addresses that are taken.
  * Used by:  record.c. After a restart those that Pods have are taken again first, as their status says them.
- * Choice:   by the Pod's uid, so one that comes back before its status was written mostly gets the same.
+ * Choice:   by the Pod's name, so a sandbox that was suspended mostly comes back with the address it had.
  */
 #ifndef SILICA_NODE_ADDRESS_H
 #define SILICA_NODE_ADDRESS_H
@@ -18,7 +18,8 @@ struct addresses {
 
 void addresses_done(struct addresses *a);
 /* A free one, as a text. */
-void addresses_take(struct addresses *a, const char *uid, char text[ADDRESS_TEXT_BYTES]);
+void addresses_take(struct addresses *a, const char *namespace, const char *name,
+                    char text[ADDRESS_TEXT_BYTES]);
 /* This one. False: it is none of ours, or taken. */
 bool addresses_claim(struct addresses *a, const char *text);
 void addresses_give(struct addresses *a, const char *text);

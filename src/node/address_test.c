@@ -17,16 +17,16 @@ static void test_each_has_its_own(void **state)
         unsigned last;
 
         (void)snprintf(uid, sizeof uid, "%d", i % 1000); /* half of them want the other half's */
-        addresses_take(&a, uid, text);
+        addresses_take(&a, "default", uid, text);
         assert_int_equal(sscanf(text, "127.%*u.%*u.%u", &last), 1);
         assert_in_range(last, 1, 254);
     }
     assert_int_equal(a.n, 2000);
     for (size_t i = 1; i < a.n; i++)
         assert_true(a.v[i - 1] < a.v[i]);
-    addresses_take(&b, "x", text);
+    addresses_take(&b, "default", "x", text);
     addresses_give(&b, text);
-    addresses_take(&b, "x", again);
+    addresses_take(&b, "default", "x", again);
     assert_string_equal(text, again);
     addresses_done(&a);
     addresses_done(&b);
@@ -38,7 +38,7 @@ static void test_what_a_status_says_is_taken(void **state)
     char text[ADDRESS_TEXT_BYTES];
 
     (void)state;
-    addresses_take(&a, "x", text);
+    addresses_take(&a, "default", "x", text);
     assert_false(addresses_claim(&a, text)); /* somebody has it */
     addresses_give(&a, text);
     assert_true(addresses_claim(&a, text));

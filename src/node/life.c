@@ -116,6 +116,12 @@ const char *life_phase(const struct life_pod *p)
     return life_is_initialized(p) ? phase_of_containers(p) : "Pending";
 }
 
+bool life_is_late(const struct life_pod *p, uint64_t now_ms)
+{
+    return p->deadline_ms && now_ms >= p->deadline_ms && !p->is_ending && !p->failed &&
+           !life_is_over(p);
+}
+
 bool life_is_over(const struct life_pod *p)
 {
     const char *phase = life_phase(p);
@@ -194,6 +200,8 @@ struct life_step life_next(const struct life_pod *p, uint64_t now_ms)
         return end_all(p, now_ms);
     if (is_stuck(p))
         return wait;
+    if (p->deadline_ms && !life_is_over(p))
+        wait.wait_ms = until(p->deadline_ms, now_ms);
     for (size_t i = 0; i < p->n; i++) {
         const struct life_container *c = &p->v[i];
 

@@ -49,10 +49,11 @@ struct life_container {
 
 struct life_pod {
     enum life_policy policy;
-    bool is_ending;     /* it is being deleted, or may not run any more: nothing is started */
-    bool is_leaving;    /* it is being deleted: nothing of it stays */
-    const char *failed; /* it has failed as a whole: the reason; NULL: it has not */
-    uint64_t end_by_ms; /* with is_ending */
+    bool is_ending;       /* it is being deleted, or may not run any more: nothing is started */
+    bool is_leaving;      /* it is being deleted: nothing of it stays */
+    const char *failed;   /* it has failed as a whole: the reason; NULL: it has not */
+    uint64_t end_by_ms;   /* with is_ending or failed: then what still runs is killed */
+    uint64_t deadline_ms; /* when it fails if it still runs; 0: never */
     struct life_container *v;
     size_t n;
 };
@@ -88,6 +89,8 @@ bool life_is_initialized(const struct life_pod *p);
 const char *life_phase(const struct life_pod *p);
 /* Nothing of it runs. */
 bool life_is_still(const struct life_pod *p);
+/* It runs longer than it may. */
+bool life_is_late(const struct life_pod *p, uint64_t now_ms);
 /* Succeeded or Failed: nothing will run any more. */
 bool life_is_over(const struct life_pod *p);
 

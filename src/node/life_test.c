@@ -166,6 +166,25 @@ static void test_how_it_ends(void **state)
     }
 }
 
+static void test_a_deadline(void **state)
+{
+    struct life_container v[8];
+    struct life_pod p = read_pod("a:+", 'A', v);
+    struct life_step step;
+
+    (void)state;
+    p.deadline_ms = NOW + 4000;
+    step = life_next(&p, NOW);
+    assert_string_equal(step_text(&step), "rest 4000");
+    assert_false(life_is_late(&p, NOW));
+    assert_true(life_is_late(&p, NOW + 4000));
+    p = read_pod("a:=0", 'N', v); /* it has ended before */
+    p.deadline_ms = NOW - 1;
+    assert_false(life_is_late(&p, NOW));
+    step = life_next(&p, NOW);
+    assert_string_equal(step_text(&step), "rest");
+}
+
 static void test_attempts_are_counted(void **state)
 {
     struct life_container c = { .name = "c" };
@@ -197,6 +216,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_next),
         cmocka_unit_test(test_how_it_ends),
+        cmocka_unit_test(test_a_deadline),
         cmocka_unit_test(test_attempts_are_counted),
     };
 

@@ -260,6 +260,23 @@ static void fail(struct record *r, const char *reason, const char *message)
     r->fail_message = own_strdup(message);
 }
 
+/* activeDeadlineSeconds, from the time the status tells; then it has its grace. */
+static void check_deadline(struct record *r)
+{
+    uint64_t began_ms = time_of(object_at(r->pod, "status.startTime")), now_ms = node_wall_ms();
+    int64_t seconds = 0, grace = 30;
+
+    if (!began_ms || !json_i64(object_at(r->pod, "spec.activeDeadlineSeconds"), &seconds) ||
+        seconds <= 0)
+        return;
+    r->life.deadline_ms = began_ms + (uint64_t)seconds * 1000;
+    if (!life_is_late(&r->life, now_ms))
+        return;
+    (void)json_i64(object_at(r->pod, "spec.terminationGracePeriodSeconds"), &grace);
+    r->life.end_by_ms = now_ms + (uint64_t)MAX(grace, (int64_t)0) * 1000;
+    fail(r, NODE_FAILED_DEADLINE, "Pod was active on the node longer than the specified deadline");
+}
+
 /* Whatever was decided of it as a whole before. */
 static void read_failed(struct record *r)
 {
@@ -289,6 +306,7 @@ void record_update(struct record *r, struct object *pod)
         return;
     }
     read_failed(r);
+    check_deadline(r);
     if (object_is_deleting(pod)) {
         r->life.is_ending = r->life.is_leaving = true;
         /* Whole seconds: to the end of the last one. */

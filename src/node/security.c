@@ -152,6 +152,10 @@ static const struct unserved of_containers[] = {
     { "securityContext.seccompProfile.type", IF_WORD, "Localhost" },
     { "securityContext.appArmorProfile.type", IF_WORD, "Localhost" },
     { "resources.claims", IF_NOT_EMPTY },
+    { "lifecycle.postStart", IF_NOT_EMPTY },
+    { "lifecycle.preStop", IF_NOT_EMPTY },
+    { "stdin", IF_TRUE },
+    { "tty", IF_TRUE },
 };
 
 static const struct unserved of_pods[] = {

@@ -95,14 +95,35 @@ static void tell(struct pass *p, size_t at, bool is_warning, const char *reason,
                                      .message = message });
 }
 
+/* Of the container that the pass is at; fmt takes its name. */
+static void tell_of(struct pass *p, bool is_warning, const char *reason, const char *fmt)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof text, fmt, p->record->parts[p->at].name);
+    tell(p, p->at, is_warning, reason, text);
+}
+
 /* ---- the API ---- */
 
 static void on_bound(void *ctx, const struct kube_answer *answer)
 {
     struct pass *p = ctx;
 
-    if (!is_refused(p, "bind", answer))
-        finish(p, UINT64_MAX); /* the Pod comes again, with its node */
+    const char *space = queue_item_namespace(p->item), *name = queue_item_name(p->item);
+    struct object *pod = informer_get(p->node->pods, space, name);
+    char text[800];
+
+    if (is_refused(p, "bind", answer))
+        return;
+    (void)snprintf(text, sizeof text, "Successfully assigned %s/%s to %s", space, name,
+                   p->node->name);
+    if (pod)
+        node_event(p->node->client, &(struct event_spec){ .about = pod,
+                                                          .node = p->node->name,
+                                                          .reason = "Scheduled",
+                                                          .message = text });
+    finish(p, UINT64_MAX); /* the Pod comes again, with its node */
 }
 
 static void bind(struct pass *p, const struct object *pod)
@@ -302,6 +323,7 @@ static void step_done(void *ctx)
         return;
     }
     if (p->what == LIFE_TELL) {
+        tell_of(p, false, "Killing", "Stopping container %s");
         c->now.was_told = true;
         part->has_news |= p->rc < 0;
     } else if (p->what == LIFE_KILL) {
@@ -314,6 +336,8 @@ static void step_done(void *ctx)
         if (c->now.state == RUN_OVER)
             log_info("container.end", KV("box", (const char *)p->box), KV("code", c->now.exit_code),
                      KV("lost", c->now.is_lost));
+        if (life_comes_back(&p->record->life, c) && life_pause_ms(c))
+            tell_of(p, true, "BackOff", "Back-off restarting failed container %s");
     }
     advance(p);
 }
@@ -375,8 +399,7 @@ static void has_started(struct pass *p, const struct make_result *result)
     c->now.began_ms = result->info.created_ms ? result->info.created_ms : node_wall_ms();
     work_watch(r, p->at);
     ready_begin(r, p->at);
-    (void)snprintf(text, sizeof text, "Started container %s", c->name);
-    tell(p, p->at, false, "Started", text);
+    tell_of(p, false, "Started", "Started container %s");
     if (*result->made.unenforced) {
         (void)snprintf(text, sizeof text, "limits that this host cannot enforce: %s",
                        result->made.unenforced);
@@ -447,7 +470,7 @@ static void start_container(struct pass *p, size_t at)
     p->at = at;
     life_begin(c);
     if (!*r->ip)
-        addresses_take(&p->node->addresses, r->uid, r->ip);
+        addresses_take(&p->node->addresses, r->namespace, r->name, r->ip);
     note_pod(p);
     fetch_start(r, on_fetched, p);
 }

@@ -132,6 +132,15 @@ def test_a_command_that_is_not_there(machine):
     machine.delete("missing")
 
 
+def test_a_deadline(machine):
+    machine.apply(pod("late", command=SLEEP, activeDeadlineSeconds=2))
+    status = machine.wait_phase("late", "Failed")["status"]
+    assert status["reason"] == "DeadlineExceeded" and status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
+    wanted = {"Scheduled", "Started", "Killing", "DeadlineExceeded"}
+    machine.wait(lambda: wanted <= {reason for reason, _ in machine.events("late")}, "events")
+    machine.delete("late")
+
+
 def test_an_image_that_is_not_there(machine):
     machine.apply(pod("unknown", image="registry.example/nothing:1", command=SLEEP))
 
