@@ -282,6 +282,30 @@ static void maps(void **state)
     assert_int_equal(downward_field(&d, "metadata.labels['a]", &out, &e), -1);
 }
 
+/* A token is kept until it is old; one for another audience is another. */
+static void tokens_are_kept(void **state)
+{
+    static const char pod_text[] =
+        "{'metadata':{'name':'p'},'spec':{'volumes':[{'name':'v','projected':"
+        "{'sources':[{'serviceAccountToken':{'path':'t'}},"
+        "{'serviceAccountToken':{'path':'u','audience':'other'}}]}}]}}";
+    struct object *pod = testpod_object("pods", pod_text);
+    struct needs *before = testpod_needs(pod, NULL);
+    OWN(needs_done) struct needs now = { 0 };
+    struct err e;
+
+    (void)state;
+    assert_int_equal(before->n, 2);
+    before->v[0].renew_ms = 100;
+    before->v[1].renew_ms = 200;
+    assert_int_equal(needs_of_pod(pod, &now, &e), 0);
+    assert_true(now.v[0].seconds == NEED_TOKEN_SECONDS && strcmp(now.v[0].name, "default") == 0);
+    needs_keep_tokens(&now, before, 150);
+    assert_null(now.v[0].token);
+    assert_string_equal(now.v[1].token, "token-other");
+    assert_int_equal(now.v[1].renew_ms, 200);
+}
+
 static int clean(void **state)
 {
     (void)state;
@@ -293,7 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables), cmocka_unit_test(services), cmocka_unit_test(words),
-        cmocka_unit_test(ceilings),  cmocka_unit_test(maps),
+        cmocka_unit_test(ceilings),  cmocka_unit_test(maps),     cmocka_unit_test(tokens_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, clean);

@@ -1,5 +1,6 @@
 #include "node/fetch.h"
 
+#include "base/time.h"
 #include "node/node_impl.h"
 
 #include <string.h>
@@ -27,10 +28,12 @@ static void finish(struct fetch *f, const struct err *e)
 
 static void take(struct need *need, const struct kube_answer *answer)
 {
-    if (need->what == NEED_TOKEN)
-        need_set_token(need, json_cstr(json_get(json_get(answer->body, "status"), "token")));
-    else
+    if (need->what != NEED_TOKEN) {
         need_set_object(need, answer->object);
+        return;
+    }
+    need_set_token(need, json_cstr(json_get(json_get(answer->body, "status"), "token")));
+    need->renew_ms = time_mono_ms() + need->seconds * 1000 / 5 * 4; /* as the kubelet does */
 }
 
 static void on_answer(void *ctx, const struct kube_answer *answer)
@@ -92,6 +95,8 @@ static void next(void *ctx)
     struct need *need;
     struct err e;
 
+    while (f->at < r->needs.n && r->needs.v[f->at].token)
+        f->at++;
     if (f->at == r->needs.n) {
         finish(f, NULL);
         return;
@@ -124,14 +129,17 @@ static void refuse(void *ctx)
 void fetch_start(struct record *r, fetch_fn done, void *ctx)
 {
     struct fetch *f = NEW(struct fetch);
+    struct needs before;
     struct err e;
     int rc;
 
     f->record = r;
     f->done = done;
     f->ctx = ctx;
-    needs_done(&r->needs);
+    before = r->needs;
     r->needs = (struct needs){ 0 };
     rc = needs_of_pod(r->pod, &r->needs, &e);
+    needs_keep_tokens(&r->needs, &before, time_mono_ms());
+    needs_done(&before);
     ev_post(r->node->loop, &f->task, rc < 0 ? refuse : next, f);
 }

@@ -20,6 +20,8 @@
 #define NODE_DIAL_MS        10000 /* to a port of a sandbox */
 #define NODE_EXIT_LOOK_MS   1000 /* between two looks at a sandbox whose end cannot be told by the kernel */
 
+#define TEND_EVERY_MS       10000 /* between two looks at a Pod's volumes: as often as the kubelet measures */
+
 #define NODE_LEASE_SECONDS  40    /* the kubelet's */
 #define NODE_LEASE_RENEW_MS 10000
 #define NODE_STATUS_EVERY_MS 300000 /* the Node object is written again, with nothing new to say */

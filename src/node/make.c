@@ -213,28 +213,46 @@ static int read_env(struct make *m, struct record *r, const struct json *spec,
     return rc;
 }
 
-/* Who it runs as, and what it sees of the Pod's volumes. */
-static int read_outfit(struct make *m, struct record *r, const struct json *spec, struct err *e)
+static struct volumes_spec volumes_of(struct record *r, struct object *pod,
+                                      const struct volume_owner *owner)
 {
     struct node *n = r->node;
 
-    m->container = spec;
-    m->pod = object_ref(r->pod);
-    if (security_make(m->pod, spec, geteuid() == 0, &m->security, &m->notes, e) < 0)
-        return -1;
-    m->volumes = (struct volumes_spec){
+    return (struct volumes_spec){
         .dir_fd = n->dir_fd,
         .dir = n->dir,
-        .downward = { .pod = m->pod,
+        .downward = { .pod = pod,
                       .pod_ip = r->ip,
                       .host_ip = NODE_HOST_IP,
                       .cpu_milli = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * 1000,
                       .memory_bytes =
                           (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) },
         .needs = &r->needs, /* the record's, whose one pass we are */
-        .owner = m->security.owner,
+        .owner = *owner,
     };
+}
+
+/* Files that all containers see belong to whom the first one runs as: another would take them away from it. */
+int make_volumes(struct record *r, struct object *pod, struct volumes_spec *ret, struct err *e)
+{
+    const struct json *first = json_at(object_at(pod, "spec.containers"), 0);
+    OWN(notes_done) struct notes ignored = { 0 };
+    struct security s;
+
+    if (security_make(pod, first, geteuid() == 0, &s, &ignored, e) < 0)
+        return -1;
+    *ret = volumes_of(r, pod, &s.owner);
     return 0;
+}
+
+/* Who it runs as, and what it sees of the Pod's volumes. */
+static int read_outfit(struct make *m, struct record *r, const struct json *spec, struct err *e)
+{
+    m->container = spec;
+    m->pod = object_ref(r->pod);
+    if (security_make(m->pod, spec, geteuid() == 0, &m->security, &m->notes, e) < 0)
+        return -1;
+    return make_volumes(r, m->pod, &m->volumes, e);
 }
 
 /* The words that PID 1 is to run. */

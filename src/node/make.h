@@ -31,6 +31,9 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
 /* The ports by which the container's server is known to be up, any of them; 0: it runs none of ours. */
 #define MAKE_PORTS_MAX 32
 size_t make_server_ports(struct record *r, size_t at, uint16_t ports[MAKE_PORTS_MAX]);
+struct volumes_spec;
+/* The Pod's volumes, as they are made for its first container; `pod` must outlive *ret. */
+int make_volumes(struct record *r, struct object *pod, struct volumes_spec *ret, struct err *e);
 /* Where its commands start. */
 const char *make_cwd(struct record *r, size_t at);
 

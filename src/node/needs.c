@@ -167,6 +167,20 @@ void need_set_token(struct need *n, const char *token)
     free(old);
 }
 
+void needs_keep_tokens(struct needs *ns, struct needs *before, uint64_t now_ms)
+{
+    for (size_t i = 0; i < ns->n; i++) {
+        for (size_t k = 0; k < before->n && !ns->v[i].token; k++) {
+            struct need *old = &before->v[k];
+
+            if (old->token && now_ms < old->renew_ms && is_same(&ns->v[i], old)) {
+                ns->v[i].token = take_ptr(&old->token);
+                ns->v[i].renew_ms = old->renew_ms;
+            }
+        }
+    }
+}
+
 struct object *needs_object(const struct needs *ns, enum need_what what, const char *name)
 {
     for (size_t i = 0; i < ns->n; i++)

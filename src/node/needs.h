@@ -32,6 +32,7 @@ struct need {
     uint64_t seconds;     /* of a token */
     struct object *object;
     char *token;
+    uint64_t renew_ms; /* of a token: when a new one is to be had, by the caller's clock */
 };
 
 struct needs {
@@ -46,6 +47,8 @@ void needs_done(struct needs *ns);
 /* What was fetched; takes a reference of its own. NULL: it is gone. */
 void need_set_object(struct need *n, struct object *o);
 void need_set_token(struct need *n, const char *token);
+/* Tokens of before that are not to be renewed yet, taken over. */
+void needs_keep_tokens(struct needs *ns, struct needs *before, uint64_t now_ms);
 /* The object of that name, or NULL. */
 struct object *needs_object(const struct needs *ns, enum need_what what, const char *name);
 const struct need *needs_token(const struct needs *ns, const char *audience, uint64_t seconds);

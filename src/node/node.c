@@ -19,8 +19,8 @@
 
 #define LOCK_NAME "node.lock"
 
-const char *const node_fail_reasons[3] = { NODE_FAILED_LOST, NODE_FAILED_DEADLINE,
-                                           NODE_FAILED_REFUSED };
+const char *const node_fail_reasons[4] = { NODE_FAILED_LOST, NODE_FAILED_EVICTED,
+                                           NODE_FAILED_DEADLINE, NODE_FAILED_REFUSED };
 
 uint64_t node_wall_ms(void)
 {

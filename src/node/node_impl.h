@@ -22,7 +22,8 @@ struct tls;
 #define NODE_FAILED_LOST     "SandboxLost"
 #define NODE_FAILED_DEADLINE "DeadlineExceeded"
 #define NODE_FAILED_REFUSED  "UnexpectedAdmissionError"
-extern const char *const node_fail_reasons[3];
+#define NODE_FAILED_EVICTED  "Evicted"
+extern const char *const node_fail_reasons[4];
 
 /* Sandboxes are reached on this host only. */
 #define NODE_HOST_IP "127.0.0.1"

@@ -40,6 +40,7 @@ struct record {
     char *fail_message;          /* with life.failed */
     struct needs needs;          /* as they were when a container was last started */
     bool is_failure_told;        /* an Event has told of life.failed */
+    uint64_t tend_ms;            /* when it is next looked after (tend.h), by the monotonic clock */
     bool has_no_volumes;         /* they are removed */
     bool is_pod_noted;           /* an Event has told of fields that are not served */
 };

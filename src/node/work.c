@@ -8,6 +8,7 @@
 #include "node/pod_status.h"
 #include "node/ports.h"
 #include "node/security.h"
+#include "node/tend.h"
 #include "node/volumes.h"
 
 #include "base/log.h"
@@ -515,6 +516,19 @@ static void tell_failure(struct pass *p)
         tell(p, SIZE_MAX, true, r->life.failed, r->fail_message);
 }
 
+static void on_tended(void *ctx, const char *evicted)
+{
+    struct pass *p = ctx;
+    struct record *r = p->record;
+
+    if (evicted && !r->life.failed) {
+        r->life.failed = NODE_FAILED_EVICTED;
+        free(r->fail_message);
+        r->fail_message = own_strdup(evicted);
+    }
+    advance(p);
+}
+
 static void advance(struct pass *p)
 {
     struct record *r = p->record;
@@ -539,7 +553,10 @@ static void advance(struct pass *p)
     step = life_next(&r->life, node_wall_ms());
     switch (step.what) {
     case LIFE_REST:
-        write_status(p, cap_wait(r, step.wait_ms));
+        if (tend_wait_ms(r) == 0)
+            tend_start(r, on_tended, p);
+        else
+            write_status(p, MIN(cap_wait(r, step.wait_ms), tend_wait_ms(r)));
         return;
     case LIFE_START:
         start_container(p, step.at);

@@ -187,3 +187,28 @@ def test_the_table_of_images_can_be_edited(machine):
     machine.wait_ready("mine")
     assert machine.kubectl("logs", "mine") == "table\n"
     machine.delete("mine")
+
+
+def test_a_pod_may_have_the_token_of_its_account(machine):
+    machine.apply(pod("account", command=SLEEP, automountServiceAccountToken=True))
+    machine.wait_ready("account")
+    there = "/var/run/secrets/kubernetes.io/serviceaccount"
+    assert inside(machine, "account", f"cat {there}/namespace; grep -c BEGIN {there}/ca.crt") == "default1\n"
+    assert inside(machine, "account", f"tr -cd . < {there}/token") == ".."
+    machine.delete("account")
+
+
+def test_volumes_are_tended(machine):
+    """Files follow their ConfigMap, and a volume over its limit ends its Pod. Both at once: a turn takes ten seconds."""
+    machine.apply(config_map("moving", k="old"))
+    machine.apply(pod("follows", command=SLEEP, volumes=[{"name": "c", "configMap": {"name": "moving"}}],
+                      volumeMounts=[{"name": "c", "mountPath": "/c"}]))
+    machine.apply(pod("greedy", command=["sh", "-c", "head -c 3000000 /dev/zero > /big/f; exec sleep 4722"],
+                      volumes=[{"name": "big", "emptyDir": {"sizeLimit": "1Mi"}}], volumeMounts=[{"name": "big", "mountPath": "/big"}]))
+    machine.wait_ready("follows")
+    machine.apply(config_map("moving", k="new"))
+    machine.wait(lambda: inside(machine, "follows", "cat /c/k") == "new", "the new file")
+    status = machine.wait_phase("greedy", "Failed")["status"]
+    assert (status["reason"], status["message"]) == ("Evicted", 'Usage of EmptyDir volume "big" exceeds the limit "1Mi". ')
+    machine.delete("greedy")
+    machine.delete("follows")
