@@ -5,9 +5,11 @@ killed or stands still. Judged by what the API shows (lib/journal.py), and by no
 SILICA_CHAOS_S is how long the kills go on.
 """
 
+import contextlib
 import os
 import random
 import signal
+import threading
 
 import pytest
 
@@ -75,9 +77,20 @@ class Scene:
     def until_settled(self):
         chaos.until_nothing(lambda: judge_end(self.journal, chaos.POOLS), "not settled", self.journal.faults)
 
-    def claim(self, prefix, count):
+    def claim(self, prefix, count, maker=None):
         for i in range(count):
-            chaos.make(self.maker, "sandboxclaims", f"{prefix}{i}", {"warmPoolRef": {"name": "p"}})
+            chaos.make(maker or self.maker, "sandboxclaims", f"{prefix}{i}", {"warmPoolRef": {"name": "p"}})
+
+    @contextlib.contextmanager
+    def claimed_meanwhile(self):
+        """Claims come in from several sides; inside, their controller is in the middle of it."""
+        threads = [threading.Thread(target=self.claim, args=(f"{who}-", 15, Connection(self.api)), daemon=True) for who in ("c", "d", "e")]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(self.journal.now("sandboxclaims")) >= 10, 60, "claims")
+        yield
+        for thread in threads:
+            thread.join(60)
 
     def take_over(self):
         """The other's turn comes, and it does what is left to be done."""
@@ -108,9 +121,8 @@ class Scene:
 def test_the_other_takes_over_from_one_that_was_killed():
     """No word of farewell: the Lease runs out first. Nothing is done twice."""
     with Scene() as scene:
-        scene.claim("c", 15)
-        scene.replicas[scene.leader].kill()
-        scene.claim("d", 15)
+        with scene.claimed_meanwhile():
+            scene.replicas[scene.leader].kill()
         scene.take_over()
         scene.replicas[scene.other].end()
         scene.judge()
@@ -122,11 +134,10 @@ def test_one_that_stood_still_writes_nothing_more():
     looked at, and must not act on one of them."""
     with Scene() as scene:
         first = scene.replicas[scene.leader]
-        scene.claim("c", 15)
-        first.process.send_signal(signal.SIGSTOP)
-        scene.claim("d", 15)
+        with scene.claimed_meanwhile():
+            first.process.send_signal(signal.SIGSTOP)
         scene.take_over()
-        scene.claim("e", 3)  # the pool is short of members when it wakes
+        scene.claim("late-", 3)  # the pool is short of members when it wakes
         first.process.send_signal(signal.SIGCONT)
         assert first.process.wait(60) == 1
         assert first.said("controller.lost") or first.said("lease.lost")

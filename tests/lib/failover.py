@@ -8,7 +8,7 @@ from lib.controllers import Controller
 
 SYSTEM = "agent-sandbox-system"
 WRITES = ("create", "update", "patch", "delete")
-LINE = re.compile(r"event=api\.request .*?verb=(\w+) path=(\S+) code=(\d+) user=(\S+)")
+LINE = re.compile(r"event=api\.request .*?verb=(\w+) path=(\S+) code=\d+ user=(\S+)")
 
 
 def account(api, name):
@@ -29,9 +29,8 @@ def replica(api, name):
 
 
 def writers(api, names):
-    """Who wrote, in the order of the server's answers, one element for each run of the same: ["a", "b"]. The Lease is nobody's work:
-    those who wait for it write it too."""
+    """Who wrote, or tried to, in the order of the server's answers, one element for each run of the same: ["a", "b"]; and how often. The
+    Lease is nobody's work: those who wait for it write it too."""
     users = {f"system:serviceaccount:{SYSTEM}:{name}": name for name in names}
-    done = [users[user] for verb, path, code, user in LINE.findall(api.log("silica"))
-            if user in users and verb in WRITES and int(code) < 400 and "/leases" not in path]
+    done = [users[user] for verb, path, user in LINE.findall(api.log("silica")) if user in users and verb in WRITES and "/leases" not in path]
     return [name for name, _ in itertools.groupby(done)], {name: done.count(name) for name in names}
