@@ -46,6 +46,7 @@ SUITES = {
     "up-1.0.8": ("sdk-1.0.8", "conformance/up"),
     "up-0.5.6": ("sdk-0.5.6", "conformance/up/test_every_release.py"),
     "up-0.4.6": ("sdk-0.4.6", "conformance/up/test_every_release.py"),
+    "up-0.3.10": ("sdk-0.3.10", "conformance/up/test_every_release.py"),
     "pydantic-0.2.29": ("pydantic-0.2.29", "conformance/pydantic"),
     "workspace": ("pydantic-0.2.37", "conformance/workspace"),
     "kube": ("kube", "conformance/kube"),
@@ -55,11 +56,12 @@ SUITES = {
     "security": ("e2e", "security"),
 }
 # suite: what tools/peers makes for it beforehand, as the first time takes longer than a suite may
-PEERS = {"up-1.0.8": "kubectl", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "kube": "control-plane", "kube-36": "control-plane", "streams": "control-plane"}
+PEERS = {"up-1.0.8": "kubectl", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
+         "kube": "control-plane", "kube-36": "control-plane", "streams": "control-plane"}
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29", "streams"],
     "e2e": ["e2e"],
-    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "up-1.0.8", "up-0.5.6", "up-0.4.6", "pydantic-0.2.29", "kube", "kube-36",
+    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "up-1.0.8", "up-0.5.6", "up-0.4.6", "up-0.3.10", "pydantic-0.2.29", "kube", "kube-36",
                     "streams", "streams-36"],
     "security": ["security"],
     "workspace": ["workspace"],

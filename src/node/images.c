@@ -374,11 +374,13 @@ static bool is_name(struct span name)
 
 static void normalise(const char *name, char *ret, size_t size)
 {
-    struct span rest = span_cstr(name), base;
+    struct span rest = span_cstr(name), base, host, path;
 
     (void)span_cut(&rest, '@', &base);
-    if (span_starts(base, "docker.io/"))
-        base = span_skip(base, strlen("docker.io/"));
+    path = base;
+    (void)span_cut(&path, '/', &host);
+    if (span_starts(path, "library/")) /* only the public registry has that word, whatever its host is called */
+        base = path;
     if (span_starts(base, "library/"))
         base = span_skip(base, strlen("library/"));
     (void)snprintf(ret, size, "%.*s%s", SPAN_ARG(base), has_tag(base) ? "" : ":latest");

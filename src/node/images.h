@@ -13,7 +13,7 @@
  *         ports: [8888]
  *         workingDir: /app
  *
- * Names:    a '*' stands for any bytes. A name without tag has the tag latest; docker.io/ and library/ before it and a digest
+ * Names:    a '*' stands for any bytes. A name without tag has the tag latest; library/ with its host before it and a digest
  *           behind it do not count. A pattern that begins with a star and a slash also fits a name with nothing before it. The first row
  *           that fits is it, the operator's before ours.
  * Owns:     the table and all that an image points to, until images_free.

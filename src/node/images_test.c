@@ -19,7 +19,7 @@ static const struct row {
     { "localhost:5000/python-runtime-sandbox-slim:x", NULL, "server" },
     { "registry.example/sandboxd@sha256:00ff", "Never", "server" },
     { "python:3.12-slim", "IfNotPresent", "server" },
-    { "docker.io/library/python", NULL, "server" },
+    { "hub.example/library/python", NULL, "server" },
     { "library/python:3", NULL, "server" },
     { "busybox", NULL, "sh" },
     { "busybox:1.36", NULL, "sh" },
