@@ -148,6 +148,35 @@ static void test_percent(void **state)
     }
 }
 
+static void test_base64url(void **state)
+{
+    static const struct {
+        struct span plain;
+        const char *coded;
+    } rows[] = { { BYTES(""), "" },
+                 { BYTES("f"), "Zg" },
+                 { BYTES("fo"), "Zm8" },
+                 { BYTES("\xfb\xff\xfe"), "-__-" } };
+    static const char *const bad[] = { "Zg==", "+//+", "Z", "Zm 9" };
+    struct err e;
+
+    (void)state;
+    EACH(r, rows) {
+        OWN(buf_done) struct buf coded = BUF_INIT(100), plain = BUF_INIT(100);
+
+        assert_int_equal(str_base64url_encode(r->plain, &coded, &e), 0);
+        assert_string_equal(buf_cstr(&coded), r->coded);
+        assert_int_equal(str_base64url_decode(span_cstr(r->coded), &plain, &e), 0);
+        assert_true(span_eq(buf_span(&plain), r->plain));
+    }
+    EACH(text, bad) {
+        OWN(buf_done) struct buf plain = BUF_INIT(100);
+
+        assert_int_equal(str_base64url_decode(span_cstr(*text), &plain, &e), -1);
+        assert_int_equal(e.code, ERR_INVALID);
+    }
+}
+
 static void test_base64(void **state)
 {
     struct err e;
@@ -249,10 +278,11 @@ static void test_secret(void **state)
 int main(void)
 {
     const struct CMUnitTest list[] = {
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_unit_ceilings),  cmocka_unit_test(test_percent),
-        cmocka_unit_test(test_base64),         cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_utf8_in_pieces), cmocka_unit_test(test_secret),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_units),
+        cmocka_unit_test(test_unit_ceilings), cmocka_unit_test(test_percent),
+        cmocka_unit_test(test_base64),        cmocka_unit_test(test_base64url),
+        cmocka_unit_test(test_utf8),          cmocka_unit_test(test_utf8_in_pieces),
+        cmocka_unit_test(test_secret),
     };
 
     return cmocka_run_group_tests(list, NULL, NULL);
