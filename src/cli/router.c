@@ -20,6 +20,7 @@
     60000 /* for the cluster to say which sandboxes there are, before anything is served */
 
 #define SECRET_MAX_BYTES 65536
+#define CLOSE_TURNS      20 /* calls and watches that are called off are told so in later turns */
 
 struct role {
     const struct router_options *o;
@@ -239,6 +240,25 @@ static int open_parts(struct role *r, struct err *e)
                : 0;
 }
 
+/* Also half open. */
+static void close_parts(struct role *r)
+{
+    router_close(r->router);
+    show_close(r->show);
+    known_free(r->picker);
+    if (r->client)
+        kube_client_free(r->client);
+    for (int i = 0; i < CLOSE_TURNS && r->loop; i++)
+        ev_loop_turn(r->loop);
+    authorizer_free(r->authorizer);
+    if (r->resolver)
+        resolver_free(r->resolver);
+    if (r->children)
+        ev_children_close(r->children);
+    if (r->loop)
+        ev_loop_free(r->loop);
+}
+
 static int run(struct role *r, struct err *e)
 {
     static const int signals[] = { SIGTERM, SIGINT, 0 };
@@ -255,8 +275,6 @@ static int run(struct role *r, struct err *e)
     ev_timer_start(r->loop, &r->timer, SYNC_MS, not_synced, r);
     ev_loop_run(r->loop);
     ev_timer_stop(r->loop, &r->timer);
-    router_close(r->router);
-    show_close(r->show);
     return 0;
 }
 
@@ -277,9 +295,11 @@ int router_command(int argc, char **argv)
     }
     if (router_options_check(&o, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (run(&r, &e) < 0)
+    if (run(&r, &e) < 0) {
+        close_parts(&r);
         return command_fail(&e, 1);
-    log_info("router.end",
-             KV("code", r.exit_code)); /* the process ends here: the watches go with it */
+    }
+    close_parts(&r);
+    log_info("router.end", KV("code", r.exit_code));
     return r.exit_code;
 }
