@@ -40,6 +40,7 @@ SUITE_TIMEOUT_S = int(os.environ.get("SILICA_SUITE_TIMEOUT_S", "900"))  # soaks 
 SUITES = {
     "e2e": ("e2e", "e2e"),
     "clients": ("e2e", "conformance/clients"),
+    "router": ("e2e", "conformance/router"),
     "sdk-1.0.8": ("sdk-1.0.8", "conformance/sdk"),
     "sdk-0.5.6": ("sdk-0.5.6", "conformance/sdk/test_every_release.py"),
     "sdk-0.4.6": ("sdk-0.4.6", "conformance/sdk/test_every_release.py"),
@@ -56,12 +57,12 @@ SUITES = {
     "security": ("e2e", "security"),
 }
 # suite: what tools/peers makes for it beforehand, as the first time takes longer than a suite may
-PEERS = {"up-1.0.8": "kubectl", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
+PEERS = {"router": "sandbox-router", "up-1.0.8": "kubectl", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
          "kube": "control-plane", "kube-36": "control-plane", "streams": "control-plane"}
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29", "streams"],
     "e2e": ["e2e"],
-    "conformance": ["clients", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "up-1.0.8", "up-0.5.6", "up-0.4.6", "up-0.3.10", "pydantic-0.2.29", "kube", "kube-36",
+    "conformance": ["clients", "router", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "up-1.0.8", "up-0.5.6", "up-0.4.6", "up-0.3.10", "pydantic-0.2.29", "kube", "kube-36",
                     "streams", "streams-36"],
     "security": ["security"],
     "workspace": ["workspace"],

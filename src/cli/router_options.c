@@ -36,6 +36,7 @@ static const struct opt opts[] = {
     { "--authz-tokenreview-audiences", NULL, OPT_STR, AT_FIELD(audiences), NULL, 0, 0, "NAMES", "whom tokens must be for, with commas between" },
     { "--authz-scoped-token-secret-file", NULL, OPT_STR, AT_FIELD(secret_file), NULL, 0, 0, "FILE", "what scoped tokens are signed with; at least 32 bytes" },
     { "--proxy-timeout", "PROXY_TIMEOUT_SECONDS", OPT_MS, AT_FIELD(proxy_ms), "180s", 1, 86400000, "TIME", "for a sandbox that sends nothing; X-Sandbox-Timeout may ask for less", "Requests" },
+    { "--response-header-timeout", NULL, OPT_MS, AT_FIELD(head_ms), "0", 0, 86400000, "TIME", "for its answer to begin, once it has the request; 0: as long as above" },
     { "--max-request-body-bytes", NULL, OPT_BYTES, AT_FIELD(max_body_bytes), "0", 0, 0, "BYTES", "then 413; 0: any length" },
     { "--upstream-max-retries", NULL, OPT_U64, AT_FIELD(retries), "3", 0, 100, "N", "of connections that no sandbox took; nothing else is tried twice" },
     { "--upstream-retry-initial-delay", NULL, OPT_MS, AT_FIELD(retry_first_ms), "200ms", 1, 60000, "TIME", "before the first of them; then twice as long each time" },

@@ -22,7 +22,7 @@ struct router_options {
     uint64_t review_ttl_ms, review_rows;
     enum authorize_mode mode; /* of authz_mode, by router_options_check */
     /* requests */
-    uint64_t proxy_ms, shutdown_ms, max_body_bytes;
+    uint64_t proxy_ms, head_ms, shutdown_ms, max_body_bytes;
     uint64_t retries, retry_first_ms, retry_most_ms;
     /* sandboxes */
     bool is_loopback_allowed, is_unlisted_allowed, is_cached;

@@ -350,12 +350,13 @@ static void dial(struct hop *h)
 {
     OWN(http_head_done) struct http_head head;
     uint64_t length = http_body_length(h->x), timeout_ms = h->target.timeout_ms;
+    uint64_t head_ms = h->hops->config->head_ms;
     struct http_call_spec spec = { .to = { .host = h->at.host, .port = h->target.port },
                                    .head = &head,
                                    .is_streamed = length != 0,
                                    .stream_length = length,
                                    .connect_ms = MIN(timeout_ms, (uint64_t)DIAL_CONNECT_MS),
-                                   .head_ms = timeout_ms,
+                                   .head_ms = head_ms ? MIN(head_ms, timeout_ms) : timeout_ms,
                                    .idle_ms = timeout_ms,
                                    .events = &call_events,
                                    .ctx = h };

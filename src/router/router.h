@@ -35,6 +35,7 @@ struct router_config {
     struct secure_config certificates; /* of tls */
     bool is_port_shared;               /* several routers listen there */
     struct opt_list allow_origin, allow_host;
+    uint64_t head_ms;        /* for an answer to begin; 0: the request's timeout */
     uint64_t max_body_bytes; /* of a request; 0: any */
     unsigned retries;        /* of connections that nobody took */
     uint64_t retry_first_ms, retry_most_ms;
