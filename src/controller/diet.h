@@ -8,7 +8,8 @@
 
 #include "kube/informer.h"
 
-/* Metadata without managedFields and finalizers, the status, and of the spec the node's name: nothing compares the rest. */
+/* Metadata without managedFields and finalizers, of the status phase, addresses and the conditions Ready and PodScheduled, and of
+ * the spec the node's name: nothing looks at the rest. */
 struct object *diet_pod(struct object *pod);
 
 #endif

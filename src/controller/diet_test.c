@@ -15,6 +15,14 @@ static const struct row {
       "\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\"}]},\"status\":{\"phase\":\"Running\"}}",
       "{\"metadata\":{\"name\":\"a\",\"labels\":{\"k\":\"v\"}},\"spec\":{\"nodeName\":\"n\"},"
       "\"status\":{\"phase\":\"Running\"}}" },
+    { "of the status what is asked",
+      "{\"metadata\":{\"name\":\"a\"},\"status\":{\"phase\":\"Running\",\"podIP\":\"1.1.1.1\",\"podIPs\":[{"
+      "\"ip\":\"1.1.1.1\"}],\"qosClass\":\"x\",\"containerStatuses\":[{\"name\":\"c\"}],\"conditions\":[{"
+      "\"type\":\"Initialized\",\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"r\"},{"
+      "\"type\":\"PodScheduled\",\"status\":\"True\"}]}}",
+      "{\"metadata\":{\"name\":\"a\"},\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":\"1.1.1.1\"}],"
+      "\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"r\"},{\"type\":\"PodScheduled\","
+      "\"status\":\"True\"}]},\"spec\":{}}" },
     { "no node yet", "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[]}}",
       "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}" },
     { "nothing but a name", "{\"metadata\":{\"name\":\"a\"}}",
