@@ -192,6 +192,17 @@ static int run(struct role *r, struct err *e)
     return 0;
 }
 
+static void close_all(struct role *r)
+{
+    node_free(r->node);
+    kube_client_free(r->client);
+    resolver_free(r->resolver);
+    ev_children_close(r->children);
+    ev_loop_free(r->loop);
+    pod_socket_close(&r->socket);
+    free(r->data);
+}
+
 static void choose_name(struct role *r)
 {
     if (r->o->name)
@@ -218,9 +229,8 @@ int node_command(int argc, char **argv)
     choose_name(&r);
     if (run(&r, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
-    /* The process ends here: a second signal may have left work under way, which nobody waits for. */
     log_info("node.end", KV("code", r.exit_code));
-    if (r.exit_code == 0)
-        node_free(r.node);
+    if (r.exit_code == 0) /* a second signal may have left work under way, which nobody waits for */
+        close_all(&r);
     return r.exit_code;
 }
