@@ -212,3 +212,35 @@ def test_volumes_are_tended(machine):
     assert (status["reason"], status["message"]) == ("Evicted", 'Usage of EmptyDir volume "big" exceeds the limit "1Mi". ')
     machine.delete("greedy")
     machine.delete("follows")
+
+
+def test_a_probe_may_be_encrypted(machine):
+    script = """cd /tmp && openssl req -x509 -newkey rsa:2048 -nodes -keyout k -out c -subj /CN=any -days 1 2>/dev/null
+exec python3 -c "
+import http.server, ssl
+s = http.server.HTTPServer(('127.0.0.1', 8443), http.server.SimpleHTTPRequestHandler)
+c = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+c.load_cert_chain('c', 'k')
+s.socket = c.wrap_socket(s.socket, server_side=True)
+s.serve_forever()" """
+    machine.apply(pod("tls", command=["sh", "-c", script], readinessProbe={"httpGet": {"port": 8443, "scheme": "HTTPS"},
+                                                                           "periodSeconds": 1}))
+    machine.wait_ready("tls")
+    assert "GET / HTTP/1.1" in machine.kubectl("logs", "tls")
+    machine.delete("tls")
+
+
+def test_a_busy_sandbox_stays_ready(machine):
+    """A command that takes long, a probe every second: nothing of it is noticed."""
+    machine.apply(pod("busy", image="registry.example/python-runtime-sandbox:v1",
+                      readinessProbe={"httpGet": {"port": 8888, "path": "/"}, "periodSeconds": 1, "failureThreshold": 1},
+                      livenessProbe={"tcpSocket": {"port": 8888}, "periodSeconds": 1, "failureThreshold": 1}))
+    since = machine.wait_ready("busy")
+    ask = ("import urllib.request as u; print(u.urlopen(u.Request('http://127.0.0.1:8888/execute', "
+           "b'{\"command\": \"sleep 3\"}', {'content-type': 'application/json'})).status)")
+    assert machine.kubectl("exec", "busy", "--", "python3", "-c", ask) == "200\n"
+    now = machine.get("busy")
+    assert now["status"]["conditions"] == since["status"]["conditions"]
+    assert now["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert not [reason for reason, _ in machine.events("busy") if reason == "Unhealthy"]
+    machine.delete("busy")
