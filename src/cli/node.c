@@ -68,6 +68,16 @@ struct role {
     int exit_code;
 };
 
+/* A standard stream that we were given for something else stays taken: what is opened next must not become it. */
+static void let_go(int fd)
+{
+    struct err e;
+    OWN_FD int null_fd = fd <= 2 ? fd_open_null(&e) : -1;
+
+    if (null_fd < 0 || dup2(null_fd, fd) < 0)
+        (void)close(fd);
+}
+
 /* ---- ready, and the end ---- */
 
 static void on_started(void *ctx)
@@ -90,7 +100,7 @@ static void on_started(void *ctx)
     if (json_out_end(&out, &e) < 0 || buf_addc(&line, '\n', &e) < 0 ||
         fd_write_all((int)fd, buf_span(&line), &e) < 0)
         log_error("node.ready", KV("err", &e));
-    (void)close((int)fd);
+    let_go((int)fd);
 }
 
 static void on_closed(void *ctx)
@@ -157,8 +167,10 @@ static int open_socket(struct role *r, int *ret_fd, struct err *e)
 {
     if (r->o->listen_fd != UINT64_MAX) {
         *ret_fd = fcntl((int)r->o->listen_fd, F_DUPFD_CLOEXEC, 3);
-        (void)close((int)r->o->listen_fd);
-        return *ret_fd < 0 ? err_sys(e, "--pod-socket-fd") : 0;
+        if (*ret_fd < 0)
+            return err_sys(e, "--pod-socket-fd %llu", (unsigned long long)r->o->listen_fd);
+        let_go((int)r->o->listen_fd);
+        return 0;
     }
     if (snprintf(r->socket_path, sizeof r->socket_path, r->o->socket ? "%s" : "%s/pods.sock",
                  r->o->socket ? r->o->socket : r->data) >= (int)sizeof r->socket_path)

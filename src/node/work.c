@@ -1,15 +1,12 @@
 /* One look at one Pod: what its life wants next is done, one step at a time, until there is nothing to do now; then its
  * status is written, if it is not so already. Nothing is remembered between two looks that a third could not find out. */
-#include "node/event.h"
+#include "node/pass.h"
+
 #include "node/fetch.h"
 #include "node/limits.h"
 #include "node/make.h"
-#include "node/node_impl.h"
-#include "node/pod_status.h"
-#include "node/ports.h"
 #include "node/security.h"
 #include "node/tend.h"
-#include "node/volumes.h"
 
 #include "base/log.h"
 #include "kube/backoff.h"
@@ -17,84 +14,7 @@
 #include <signal.h>
 #include <string.h>
 
-struct pass {
-    struct node *node;
-    struct queue_item *item;
-    struct record *record;
-    struct crew_job job;
-    enum life_what what; /* that is under way */
-    size_t at;
-    bool is_before;
-    char box[RUN_NAME_BYTES];
-    int rc;
-    struct err e;
-    struct engine_info info;
-    uint64_t wait_ms;
-};
-
 static void advance(struct pass *p);
-
-/* ---- the end of a look ---- */
-
-static void pass_free(void *obj)
-{
-    free(obj);
-}
-
-static void finish(struct pass *p, uint64_t wait_ms)
-{
-    struct queue_item *item = p->item;
-
-    ev_free_later(p->node->loop, p, pass_free);
-    if (wait_ms == UINT64_MAX)
-        queue_done(item);
-    else
-        queue_done_after(item, MAX(wait_ms, (uint64_t)1));
-}
-
-static void fail(struct pass *p, const char *what, const char *why)
-{
-    struct queue_item *item = p->item;
-
-    log_warn("pod.retry", KV("namespace", queue_item_namespace(item)),
-             KV("pod", queue_item_name(item)), KV("what", what), KV("err", why));
-    ev_free_later(p->node->loop, p, pass_free);
-    queue_retry(item);
-}
-
-/* The server said no. True: the look is over. */
-static bool is_refused(struct pass *p, const char *what, const struct kube_answer *answer)
-{
-    const struct status *st = answer->refusal;
-
-    if (!st)
-        return false;
-    if (st->code == 404 || st->code == 409) { /* it changed meanwhile: that is told */
-        log_debug("pod.changed", KV("what", what), KV("code", st->code));
-        finish(p, st->code == 409 ? 50 : UINT64_MAX);
-        return true;
-    }
-    fail(p, what, st->code ? buf_cstr(&st->message) : "no answer came");
-    return true;
-}
-
-static void tell(struct pass *p, size_t at, bool is_warning, const char *reason,
-                 const char *message)
-{
-    struct record *r = p->record;
-    bool is_part = at != SIZE_MAX;
-
-    if (!r->pod)
-        return;
-    node_event(p->node->client,
-               &(struct event_spec){ .about = r->pod,
-                                     .node = p->node->name,
-                                     .container = is_part ? r->parts[at].name : NULL,
-                                     .is_init = is_part && r->life.v[at].is_init,
-                                     .is_warning = is_warning,
-                                     .reason = reason,
-                                     .message = message });
-}
 
 /* Of the container that the pass is at; fmt takes its name. */
 static void tell_of(struct pass *p, bool is_warning, const char *reason, const char *fmt)
@@ -102,195 +22,7 @@ static void tell_of(struct pass *p, bool is_warning, const char *reason, const c
     char text[128];
 
     (void)snprintf(text, sizeof text, fmt, p->record->parts[p->at].name);
-    tell(p, p->at, is_warning, reason, text);
-}
-
-/* ---- the API ---- */
-
-static void on_bound(void *ctx, const struct kube_answer *answer)
-{
-    struct pass *p = ctx;
-
-    const char *space = queue_item_namespace(p->item), *name = queue_item_name(p->item);
-    struct object *pod = informer_get(p->node->pods, space, name);
-    char text[800];
-
-    if (is_refused(p, "bind", answer))
-        return;
-    (void)snprintf(text, sizeof text, "Successfully assigned %s/%s to %s", space, name,
-                   p->node->name);
-    if (pod)
-        node_event(p->node->client, &(struct event_spec){ .about = pod,
-                                                          .node = p->node->name,
-                                                          .reason = "Scheduled",
-                                                          .message = text });
-    finish(p, UINT64_MAX); /* the Pod comes again, with its node */
-}
-
-static void bind(struct pass *p, const struct object *pod)
-{
-    OWN(buf_done) struct buf body = BUF_INIT(4096);
-    struct err e;
-
-    (void)buf_addf(&body, &e,
-                   "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"%s\"},"
-                   "\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"%s\"}}",
-                   object_name(pod), p->node->name);
-    (void)kube_call_start(p->node->client,
-                          &(struct kube_request){ .verb = KUBE_CREATE,
-                                                  .kind = object_kind(pod),
-                                                  .namespace = object_namespace(pod),
-                                                  .name = object_name(pod),
-                                                  .sub = "binding",
-                                                  .body = buf_span(&body) },
-                          on_bound, p);
-}
-
-static void on_status(void *ctx, const struct kube_answer *answer)
-{
-    struct pass *p = ctx;
-
-    if (is_refused(p, "status", answer))
-        return;
-    if (answer->object)
-        informer_learn(p->node->pods, answer->object);
-    finish(p, p->wait_ms);
-}
-
-static const char *image_id(void *ctx, const char *name)
-{
-    struct node *n = ctx;
-    const struct image *image;
-    const char *reason;
-    struct err e;
-
-    return images_find(n->images, name, NULL, &image, &reason, &e) == 0 ? image->id : "";
-}
-
-/* What the status lacks, as a patch that only this very Pod takes. False: nothing. */
-static bool make_patch(struct pass *p, struct buf *body, struct err *e)
-{
-    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
-    struct record *r = p->record;
-    struct json_node *root = json_edit_object(ed), *status, *meta;
-
-    status = pod_status_patch(&(struct pod_status_spec){ .pod = r->pod,
-                                                         .life = &r->life,
-                                                         .ip = r->ip,
-                                                         .host_ip = NODE_HOST_IP,
-                                                         .message = r->fail_message,
-                                                         .image_id = image_id,
-                                                         .ctx = p->node,
-                                                         .now = (time_t)(node_wall_ms() / 1000) },
-                              ed);
-    if (!status)
-        return false;
-    meta = json_node_set(root, "metadata", json_edit_object(ed));
-    json_node_set(meta, "uid", json_edit_cstr(ed, r->uid));
-    json_node_set(root, "status", status);
-    if (json_node_write(root, body, e) == 0)
-        return true;
-    log_error("pod.status", KV("namespace", r->namespace), KV("pod", r->name), KV("err", e));
-    return false;
-}
-
-/* The last of a look. */
-static void write_status(struct pass *p, uint64_t wait_ms)
-{
-    OWN(buf_done) struct buf body = BUF_INIT(NODE_STATUS_MAX_BYTES);
-    struct record *r = p->record;
-    struct err e;
-
-    p->wait_ms = wait_ms;
-    if (ports_sync(r, &e) < 0)
-        tell(p, SIZE_MAX, true, "PortTaken", e.msg);
-    if (!r->pod || !make_patch(p, &body, &e)) {
-        finish(p, wait_ms);
-        return;
-    }
-    log_info("pod.status", KV("namespace", r->namespace), KV("pod", r->name),
-             KV("phase", life_phase(&r->life)));
-    (void)kube_call_start(p->node->client,
-                          &(struct kube_request){ .verb = KUBE_PATCH,
-                                                  .kind = object_kind(r->pod),
-                                                  .namespace = r->namespace,
-                                                  .name = r->name,
-                                                  .sub = "status",
-                                                  .patch = KUBE_PATCH_MERGE,
-                                                  .body = buf_span(&body) },
-                          on_status, p);
-}
-
-static void on_deleted(void *ctx, const struct kube_answer *answer)
-{
-    struct pass *p = ctx;
-
-    if (!answer->refusal || answer->refusal->code == 404 || answer->refusal->code == 409) {
-        log_info("pod.gone", KV("namespace", p->record->namespace), KV("pod", p->record->name));
-        record_free(p->record);
-        finish(p, UINT64_MAX);
-        return;
-    }
-    (void)is_refused(p, "delete", answer);
-}
-
-static void leave(struct pass *p);
-
-static void run_clear(void *ctx, struct engine *en, const struct err *e)
-{
-    struct pass *p = ctx;
-
-    (void)en;
-    (void)e;
-    p->rc = volumes_remove(p->node->dir_fd, p->record->uid, &p->e);
-}
-
-static void cleared(void *ctx)
-{
-    struct pass *p = ctx;
-
-    if (p->rc < 0) {
-        fail(p, "volumes", p->e.msg);
-        return;
-    }
-    p->record->has_no_volumes = true;
-    leave(p);
-}
-
-/* No sandbox of it is left here; then its volumes go, and then the Pod. */
-static void leave(struct pass *p)
-{
-    static const int64_t now = 0;
-    struct record *r = p->record;
-    int64_t grace = -1;
-
-    if (!r->has_no_volumes) {
-        crew_submit(p->node->crew, &p->job, run_clear, cleared, p);
-        return;
-    }
-
-    if (r->pod)
-        (void)json_i64(object_at(r->pod, "metadata.deletionGracePeriodSeconds"), &grace);
-    if (!r->pod) {
-        /* One of the same name may have come meanwhile. */
-        bool is_followed = informer_get(p->node->pods, r->namespace, r->name) != NULL;
-
-        record_free(r);
-        finish(p, is_followed ? 0 : UINT64_MAX);
-        return;
-    }
-    if (grace == 0 && object_finalizer_count(r->pod)) {
-        write_status(p, UINT64_MAX); /* it stays for others, and says what became of it */
-        return;
-    }
-    (void)kube_call_start(p->node->client,
-                          &(struct kube_request){ .verb = KUBE_DELETE,
-                                                  .kind = object_kind(r->pod),
-                                                  .namespace = r->namespace,
-                                                  .name = r->name,
-                                                  .uid = r->uid,
-                                                  .grace_s = &now },
-                          on_deleted, p);
+    pass_tell(p, p->at, is_warning, reason, text);
 }
 
 /* ---- the engine ---- */
@@ -320,7 +52,7 @@ static void step_done(void *ctx)
     bool is_gone = p->rc < 0 && p->e.code == ERR_NOT_FOUND;
 
     if (p->rc < 0 && !is_gone && p->e.code != ERR_CLOSED) {
-        fail(p, p->what == LIFE_REMOVE ? "remove" : "reach", p->e.msg);
+        pass_fail(p, p->what == LIFE_REMOVE ? "remove" : "reach", p->e.msg);
         return;
     }
     if (p->what == LIFE_TELL) {
@@ -383,7 +115,7 @@ static void cannot_start(struct pass *p, const char *reason, const char *event, 
     log_warn("container.wait", KV("pod", p->record->name), KV("container", c->name),
              KV("reason", reason), KV("err", message));
     if (is_new)
-        tell(p, p->at, true, event, message);
+        pass_tell(p, p->at, true, event, message);
     advance(p);
 }
 
@@ -404,10 +136,10 @@ static void has_started(struct pass *p, const struct make_result *result)
     if (*result->made.unenforced) {
         (void)snprintf(text, sizeof text, "limits that this host cannot enforce: %s",
                        result->made.unenforced);
-        tell(p, p->at, true, "LimitsNotEnforced", text);
+        pass_tell(p, p->at, true, "LimitsNotEnforced", text);
     }
     for (size_t i = 0; i < result->notes->n; i++)
-        tell(p, p->at, true, result->notes->v[i].reason, result->notes->v[i].message);
+        pass_tell(p, p->at, true, result->notes->v[i].reason, result->notes->v[i].message);
 }
 
 static void on_made(void *ctx, const struct make_result *result)
@@ -423,7 +155,7 @@ static void on_made(void *ctx, const struct make_result *result)
         c->now.began_ms = node_wall_ms();
         (void)snprintf(c->now.message, sizeof c->now.message, "%s", result->e.msg);
         life_end(c, 128, node_wall_ms());
-        tell(p, p->at, true, "Failed", result->e.msg);
+        pass_tell(p, p->at, true, "Failed", result->e.msg);
     } else {
         cannot_start(p, result->wait_reason, result->event, result->e.msg);
         return;
@@ -460,7 +192,7 @@ static void note_pod(struct pass *p)
     p->record->is_pod_noted = true;
     security_note_pod(p->record->pod, &notes);
     for (size_t i = 0; i < notes.n; i++)
-        tell(p, SIZE_MAX, true, notes.v[i].reason, notes.v[i].message);
+        pass_tell(p, SIZE_MAX, true, notes.v[i].reason, notes.v[i].message);
 }
 
 static void start_container(struct pass *p, size_t at)
@@ -513,7 +245,7 @@ static void tell_failure(struct pass *p)
         return;
     r->is_failure_told = true;
     if (phase && strcmp(phase, "Failed") != 0)
-        tell(p, SIZE_MAX, true, r->life.failed, r->fail_message);
+        pass_tell(p, SIZE_MAX, true, r->life.failed, r->fail_message);
 }
 
 static void on_tended(void *ctx, const char *evicted)
@@ -536,7 +268,7 @@ static void advance(struct pass *p)
     size_t news;
 
     if (p->node->is_closing) {
-        finish(p, UINT64_MAX);
+        pass_finish(p, UINT64_MAX);
         return;
     }
     record_update(r, informer_get(p->node->pods, r->namespace, r->name));
@@ -547,7 +279,7 @@ static void advance(struct pass *p)
         return;
     }
     if (is_over(r)) {
-        finish(p, UINT64_MAX);
+        pass_finish(p, UINT64_MAX);
         return;
     }
     step = life_next(&r->life, node_wall_ms());
@@ -556,7 +288,7 @@ static void advance(struct pass *p)
         if (tend_wait_ms(r) == 0)
             tend_start(r, on_tended, p);
         else
-            write_status(p, MIN(cap_wait(r, step.wait_ms), tend_wait_ms(r)));
+            pass_write_status(p, MIN(cap_wait(r, step.wait_ms), tend_wait_ms(r)));
         return;
     case LIFE_START:
         start_container(p, step.at);
@@ -567,7 +299,7 @@ static void advance(struct pass *p)
         do_step(p, step.what, step.at, step.is_before);
         return;
     case LIFE_GONE:
-        leave(p);
+        pass_leave(p);
         return;
     }
 }
@@ -599,12 +331,12 @@ void work_start(void *ctx, struct queue_item *item)
     if (p->record) {
         advance(p);
     } else if (!pod || (host && *host && strcmp(host, n->name) != 0)) {
-        finish(p, UINT64_MAX); /* another node's, or gone before we had seen it */
+        pass_finish(p, UINT64_MAX); /* another node's, or gone before we had seen it */
     } else if (!host || !*host) {
         if (may_bind(n, pod))
-            bind(p, pod);
+            pass_bind(p, pod);
         else
-            finish(p, UINT64_MAX);
+            pass_finish(p, UINT64_MAX);
     } else if (record_of_pod(n, pod, &p->record, &e) < 0) {
         p->record->life.failed = NODE_FAILED_REFUSED;
         p->record->fail_message = own_strdup(e.msg);
