@@ -1,5 +1,5 @@
 # The door. Everything real is in meson.build, tests/ and tools/.
-.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-controllers soak-isolate cover lint bench peers man image install clean \
+.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-controllers soak-isolate soak-up cover lint bench peers man image install clean \
         setup-build setup-test setup-bench setup-lint
 .DELETE_ON_ERROR:
 
@@ -16,7 +16,7 @@ all: setup-build build/release/build.ninja          ## the release build, its pr
 help:                                               ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: all                                           ## builds, then shows the runtime and a sandbox at work
+demo: all                                           ## builds, then shows the system with the Python SDK, the runtime, a sandbox
 	tools/demo
 
 test: setup-test all build/debug/build.ninja build/asan/build.ninja   ## everything; the last line counts
@@ -48,6 +48,9 @@ soak-controllers: setup-test all                    ## the controllers': 5 minut
 
 soak-isolate: setup-test all                        ## the isolation engine's: 200 kills anywhere
 	SILICA_KILLS=200 python3 tests/run.py --tier e2e -k test_killed_anywhere
+
+soak-up: setup-test all                             ## silica up: 100 kills of its processes under 50 clients
+	SILICA_KILLS=100 SILICA_CLIENTS=50 python3 tests/run.py --tier e2e -k test_killed_under_load
 
 cover: setup-test setup-lint build/cover/build.ninja ## coverage of the unit tests
 	meson test -C build/cover

@@ -1,0 +1,109 @@
+"""Any process of `silica up`, killed at any moment under load: sandboxes go on, and answer again; nothing is lost or left.
+
+SILICA_KILLS and SILICA_CLIENTS say how many (make soak-up: 100 and 50)."""
+
+import http.client
+import json
+import os
+import random
+import threading
+
+import pytest
+
+from harness import proc
+from harness.server import wait_until
+from lib.up import Up
+
+pytestmark = pytest.mark.ours
+KILLS = int(os.environ.get("SILICA_KILLS", "15"))
+CLIENTS = int(os.environ.get("SILICA_CLIENTS", "8"))
+PATH = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default"
+
+
+class Client(threading.Thread):
+    """Asks its sandbox for what it once wrote there, again and again."""
+
+    def __init__(self, up, number, sandbox):
+        super().__init__(daemon=True)
+        self.up, self.number, self.sandbox = up, number, sandbox
+        self.answers, self.wrong, self.is_over = 0, [], False
+
+    def ask(self, command):
+        c = http.client.HTTPConnection(self.up.ready["router"].removeprefix("http://"), timeout=30)
+        try:
+            c.request("POST", "/execute", json.dumps({"command": command}),
+                      {"content-type": "application/json", "x-sandbox-id": self.sandbox, "x-sandbox-namespace": "default"})
+            answer = c.getresponse()
+            body = answer.read()
+            return json.loads(body) if answer.status == 200 else None
+        finally:
+            c.close()
+
+    def try_ask(self, command):
+        try:
+            return self.ask(command)
+        except (OSError, http.client.HTTPException, ValueError):
+            return None  # it was killed in the middle of this
+
+    def run(self):
+        while not self.is_over:
+            got = self.try_ask("cat /tmp/mine")
+            if got and got["stdout"] != f"{self.number}\n":
+                self.wrong.append(got)
+            elif got:
+                self.answers += 1
+
+
+def claim(up, number):
+    up.api.call("POST", f"{PATH}/sandboxclaims", {
+        "apiVersion": "extensions.agents.x-k8s.io/v1beta1", "kind": "SandboxClaim", "metadata": {"name": f"load-{number}"},
+        "spec": {"warmPoolRef": {"name": "python-sandbox-pool"}}})
+
+    def is_ready():
+        status = up.api.call("GET", f"{PATH}/sandboxclaims/load-{number}").get("status", {})
+        ready = [c for c in status.get("conditions", []) if c["type"] == "Ready" and c["status"] == "True"]
+        return ready and status["sandbox"]["name"]
+
+    return wait_until(is_ready, 60, f"claim {number} is ready")
+
+
+def pods_of(up, names):
+    listed = up.api.call("GET", "/api/v1/namespaces/default/pods")["items"]
+    return {p["metadata"]["name"]: (p["metadata"]["uid"], [c["restartCount"] for c in p["status"]["containerStatuses"]])
+            for p in listed if p["metadata"]["name"] in names}
+
+
+def test_killed_under_load():
+    seed = int(os.environ.get("SILICA_SEED", random.randrange(1 << 30)))
+    dice = random.Random(seed)
+    with Up() as up:
+        clients = [Client(up, i, claim(up, i)) for i in range(CLIENTS)]
+        for c in clients:
+            assert c.ask(f"sh -c 'echo {c.number} >/tmp/mine'")["exit_code"] == 0
+            c.start()
+        names = {c.sandbox for c in clients}
+        before = pods_of(up, names)
+        killed = []
+        for _ in range(KILLS):
+            part = dice.choice(["control", "node", "router", "parts", "up"])
+            killed.append(part)
+            seen = [c.answers for c in clients]
+            pid = up.kill(part)
+            if part == "up":
+                up.process.wait()
+                up.start()
+            else:
+                up.wait_back(part, pid)
+            wait_until(lambda: all(c.answers > n for c, n in zip(clients, seen)), 60, f"all answer (seed {seed}, {killed})\n{up.said()}")
+        for c in clients:
+            c.is_over = True
+            c.join(60)
+            assert c.wrong == [], (seed, killed)
+        assert pods_of(up, names) == before, (seed, killed)
+        assert len(up.api.call("GET", f"{PATH}/sandboxclaims")["items"]) == CLIENTS
+        for c in clients:
+            up.api.call("DELETE", f"{PATH}/sandboxclaims/load-{c.number}")
+        wait_until(lambda: not pods_of(up, names), 60, "their Pods are gone")
+        up.wait_warm()
+        data = str(up.data)
+    wait_until(lambda: not proc.with_argument(data), 30, "nothing is left")

@@ -1,0 +1,73 @@
+"""`silica up` of an account without rights, and what other accounts of the machine reach of it: nothing."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import caller
+from harness.server import wait_until
+from lib import up as ups
+
+pytestmark = pytest.mark.ours
+STRANGER = 65533
+
+
+def as_user(uid):
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+
+
+@pytest.fixture(scope="module")
+def up():
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    public = tempfile.mkdtemp(prefix="silica-user-")
+    os.chmod(public, 0o755)
+    os.mkdir(f"{public}/home")
+    os.chown(f"{public}/home", caller.NOBODY, caller.NOBODY)
+    shutil.copy2(ups.program(), f"{public}/silica")
+    before = os.environ.get("SILICA")
+    os.environ["SILICA"] = f"{public}/silica"
+    try:
+        if subprocess.run([*as_user(caller.NOBODY), "unshare", "--user", "--map-root-user", "true"]).returncode != 0:
+            pytest.skip("user namespaces are not allowed here")
+        with ups.Up(data=f"{public}/home/data", prefix=as_user(caller.NOBODY), env={"HOME": f"{public}/home"}) as started:
+            yield started
+    finally:
+        os.environ.pop("SILICA")
+        if before:
+            os.environ["SILICA"] = before
+        shutil.rmtree(public, ignore_errors=True)
+
+
+def curl(uid, *args):
+    return subprocess.run([*as_user(uid), "curl", "-s", "-m", "20", "-o", "-", "-w", "\n%{http_code}", *args],
+                          stdout=subprocess.PIPE, text=True).stdout.rpartition("\n")
+
+
+def test_a_sandbox_of_a_user(up):
+    up.wait_warm()
+    up.api.call("POST", "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims", {
+        "apiVersion": "extensions.agents.x-k8s.io/v1beta1", "kind": "SandboxClaim", "metadata": {"name": "mine"},
+        "spec": {"warmPoolRef": {"name": "python-sandbox-pool"}}})
+    path = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims/mine"
+    bound = wait_until(lambda: up.api.call("GET", path).get("status", {}).get("sandbox"), 60)
+    address = wait_until(lambda: up.api.call("GET", path)["status"]["sandbox"].get("podIPs"), 60)[0]
+    ask = ["-H", "Content-Type: application/json", "-d", json.dumps({"command": "echo mine"})]
+    to = ["-H", f"X-Sandbox-ID: {bound['name']}", "-H", "X-Sandbox-Namespace: default"]
+    body, _, code = curl(caller.NOBODY, f"{up.ready['router']}/execute", *to, *ask)
+    assert (code, json.loads(body)["stdout"]) == ("200", "mine\n")
+    assert curl(STRANGER, f"{up.ready['router']}/execute", *to, *ask)[2] == "403"
+    assert curl(caller.NOBODY, f"http://{address}:8888/execute", *ask)[2] == "200"
+    assert curl(STRANGER, f"http://{address}:8888/execute", *ask)[2] != "200"
+    assert curl(STRANGER, "-k", f"https://{up.ready['listen'][0]}/api/v1/pods")[2] in ("401", "403")
+
+
+def test_a_page_in_a_browser(up):
+    page = ["-H", "Origin: https://elsewhere.example", "-H", "X-Sandbox-ID: any"]
+    assert curl(caller.NOBODY, f"{up.ready['router']}/execute", "-d", "{}", *page)[2] == "403"
+    rebound = ["-H", "Host: elsewhere.example", "-H", "X-Sandbox-ID: any"]
+    assert curl(caller.NOBODY, f"{up.ready['router']}/", *rebound)[2] in ("403", "421")
