@@ -29,8 +29,10 @@ struct hop {
     uint64_t began_us;
     uint64_t in_bytes, out_bytes;
     int status;
+    uint64_t length; /* of the answer; UINT64_MAX: not said */
+    struct ev_task begin;
+    bool is_held;    /* the answer's head waits for its body, to leave with it */
     bool is_reading; /* the client's body */
-    bool is_counted; /* over, told */
     /* For the log, when the exchange is gone. */
     char method[16], client[NET_ADDR_TEXT_BYTES];
     char *path, *agent, *id, *namespace;
@@ -105,6 +107,7 @@ static void on_gone(void *ctx)
     h->x = NULL;
     if (!h->status)
         h->status = GONE_STATUS;
+    ev_post_cancel(&h->begin);
     review_cancel(&h->review);
     pick_cancel(&h->pick);
     ev_timer_stop(h->hops->loop, &h->wait);
@@ -124,22 +127,34 @@ static void on_answer_drain(void *ctx)
         http_call_pause(h->call, false);
 }
 
+static void begin_answer(void *ctx)
+{
+    struct hop *h = ctx;
+
+    if (!h->is_held)
+        return;
+    h->is_held = false;
+    ev_post_cancel(&h->begin);
+    http_on_drain(h->x, on_answer_drain, h);
+    http_answer_begin(h->x, h->status, h->length);
+}
+
 static void on_head(void *ctx, const struct http_head *head)
 {
     struct hop *h = ctx;
-    uint64_t length;
 
     h->status = head->status;
     if (!h->x)
         return;
-    fields_answer(h->x, head, &length);
+    fields_answer(h->x, head, &h->length);
     /* gRPC's answer that is only a head must end with it: its status is not looked for there otherwise. */
     if (http_is_h2(h->x) && http_head_get(head, "grpc-status").p) {
         http_answer_head(take_ptr(&h->x), head->status);
         return;
     }
-    http_on_drain(h->x, on_answer_drain, h);
-    http_answer_begin(h->x, head->status, length);
+    /* Most bodies come right behind: both then leave in one segment. One that does not is not waited for. */
+    h->is_held = true;
+    ev_post(h->hops->loop, &h->begin, begin_answer, h);
 }
 
 static void on_data(void *ctx, struct span bytes)
@@ -149,6 +164,13 @@ static void on_data(void *ctx, struct span bytes)
     h->out_bytes += bytes.n;
     if (!h->x)
         return;
+    if (h->is_held && bytes.n == h->length) {
+        h->is_held = false;
+        ev_post_cancel(&h->begin);
+        http_answer(take_ptr(&h->x), h->status, NULL, bytes);
+        return;
+    }
+    begin_answer(h);
     http_answer_write(h->x, bytes);
     if (http_answer_is_full(h->x))
         http_call_pause(h->call, true);
@@ -223,6 +245,8 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
     bool has_left = http_call_has_left(h->call);
 
     h->call = NULL;
+    if (h->x)
+        begin_answer(h); /* a body without a byte, or a head that is all there will be */
     if (h->x && e && !http_answer_has_begun(h->x)) {
         failed(h, e, has_left);
         return;
