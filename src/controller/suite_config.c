@@ -167,9 +167,6 @@ static void members_have_their_grace(void **state)
     struct world *w = *state;
     struct object *held, *stuck;
 
-    w->config.pool_grace_ms = 1000; /* enough to mark the Pod meanwhile */
-    w->config.pool_recheck_ms = 100;
-    restart(w);
     world_hold_pods(w, true);
     suite_make_template(w, "");
     suite_make_pool(w, 1);
@@ -182,6 +179,9 @@ static void members_have_their_grace(void **state)
     (void)world_patch(w, pod(), object_name(held), "status",
                       "{'status':{'conditions':[{'type':'PodScheduled','status':'False','reason':"
                       "'Unschedulable','message':'0/3 nodes'}]}}");
+    w->config.pool_grace_ms = 1000;
+    w->config.pool_recheck_ms = 100;
+    restart(w);
     world_until_gone(w, sandbox(), object_name(stuck));
     until_told(w, 1, 0);
     assert_string_equal(object_name(member_of(w, OF_P)), object_name(held));
