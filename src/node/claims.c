@@ -1,6 +1,7 @@
 #include "node/claims.h"
 
 #include "base/log.h"
+#include "isolate/dir.h"
 #include "kube/informer.h"
 #include "node/crew.h"
 #include "node/dirtree.h"
@@ -12,55 +13,60 @@
 
 #define BODY_MAX_BYTES 4096
 #define PLACE_BYTES    1024
+/* Whose claims these are: the uid of the API server's namespace kube-system. */
+#define SERVER_FILE      ".server"
+#define SERVER_MAX_BYTES 256
 
 struct claims {
     struct kube_client *client;
     struct crew *crew;
     int dir_fd;
     struct informer *copy;
+    char **found; /* directories that stood here before we asked what there is */
+    size_t found_count;
     size_t jobs; /* under way */
     bool is_closed;
 };
 
-/* A claim that is gone, or all of those that are. */
+/* A claim that is gone; or, at the start, all those that went while nobody watched. */
 struct removal {
     struct claims *of;
     struct crew_job job;
     struct object *claim;
-    char **kept; /* without a claim: the places that stay */
-    size_t kept_count;
-    size_t removed;
+    char **places; /* without a claim */
+    size_t n;
+    char *server; /* which API server says so */
     int rc;
     struct err e;
 };
 
+static void free_texts(char **v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(v[i]);
+    free(v);
+}
+
 static void let_go(struct claims *cs)
 {
-    if (cs->is_closed && !cs->jobs)
-        free(cs);
+    if (!cs->is_closed || cs->jobs)
+        return;
+    free_texts(cs->found, cs->found_count);
+    free(cs);
 }
 
-/* ---- removing ---- */
+/* ---- what stands here ---- */
 
-static bool is_kept(const struct removal *x, const char *place)
-{
-    for (size_t i = 0; i < x->kept_count; i++)
-        if (strcmp(x->kept[i], place) == 0)
-            return true;
-    return false;
-}
+typedef int (*entry_fn)(struct claims *cs, const char *place, struct err *e);
 
-/* Calls fn for each entry of a directory that may not be there. */
-static int each_entry(int dir_fd, const char *path,
-                      int (*fn)(struct removal *x, int fd, const char *path, const char *name,
-                                struct err *e),
-                      struct removal *x, struct err *e)
+/* Calls fn with the place of each entry of a directory, which may not be there. */
+static int each_entry(struct claims *cs, const char *path, entry_fn fn, struct err *e)
 {
     const struct dirent *d;
     int fd = -1, rc = 0;
     DIR *dir;
 
-    if (dirtree_find(dir_fd, path, &fd, e) < 0)
+    if (dirtree_find(cs->dir_fd, path, &fd, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : -1;
     dir = fdopendir(fd);
     if (!dir) {
@@ -68,70 +74,95 @@ static int each_entry(int dir_fd, const char *path,
         own_fd_close(&fd);
         return -1;
     }
-    while (rc == 0 && (d = readdir(dir)))
-        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-            rc = fn(x, dirfd(dir), path, d->d_name, e);
+    while (rc == 0 && (d = readdir(dir))) {
+        char place[PLACE_BYTES];
+
+        (void)snprintf(place, sizeof place, "%s/%s", path, d->d_name);
+        if (d->d_name[0] != '.')
+            rc = fn(cs, place, e);
+    }
     (void)closedir(dir);
     return rc;
 }
 
-static int sweep_claim(struct removal *x, int fd, const char *path, const char *name, struct err *e)
+static int add_found(struct claims *cs, const char *place, struct err *e)
 {
-    char place[PLACE_BYTES];
-
-    (void)snprintf(place, sizeof place, "%s/%s", path, name);
-    if (is_kept(x, place))
-        return 0;
-    x->removed++;
-    return dirtree_remove(fd, name, e);
+    (void)e;
+    cs->found = own_resize(cs->found, cs->found_count + 1, sizeof *cs->found);
+    cs->found[cs->found_count++] = own_strdup(place);
+    return 0;
 }
 
-static int sweep_namespace(struct removal *x, int fd, const char *path, const char *name,
-                           struct err *e)
+static int look_into(struct claims *cs, const char *place, struct err *e)
 {
-    char place[PLACE_BYTES];
+    return each_entry(cs, place, add_found, e);
+}
 
-    (void)fd;
-    (void)snprintf(place, sizeof place, "%s/%s", path, name);
-    return each_entry(x->of->dir_fd, place, sweep_claim, x, e);
+/* ---- removing ---- */
+
+/* A directory that was used with another API server holds its claims too: they are not this one's to remove. */
+static int check_server(const struct removal *x, struct err *e)
+{
+    OWN(buf_done) struct buf known = BUF_INIT(SERVER_MAX_BYTES);
+    OWN_FD int fd = -1;
+
+    if (dirtree_open(x->of->dir_fd, VOLUMES_CLAIMS, 0700, &fd, e) < 0)
+        return -1;
+    if (dir_read(fd, SERVER_FILE, &known, e) < 0)
+        return e->code != ERR_NOT_FOUND ? -1 : dir_write(fd, SERVER_FILE, span_cstr(x->server), e);
+    if (span_is(buf_span(&known), x->server))
+        return 0;
+    return err_set(e, ERR_CONFLICT, "'%s' holds claims of another API server: they are left alone",
+                   VOLUMES_CLAIMS);
+}
+
+static int remove_places(struct removal *x, struct err *e)
+{
+    if (check_server(x, e) < 0)
+        return -1;
+    for (size_t i = 0; i < x->n; i++) {
+        const char *name = strrchr(x->places[i], '/') + 1;
+        OWN_MEM char *above = span_dup(span_of(x->places[i], (size_t)(name - x->places[i])));
+        OWN_FD int fd = -1;
+
+        if (dirtree_find(x->of->dir_fd, above, &fd, e) < 0 || dirtree_remove(fd, name, e) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static void run_removal(void *ctx, struct engine *en, const struct err *e)
 {
     struct removal *x = ctx;
 
-    (void)en; /* sandboxes that still use it see an empty directory */
+    (void)en; /* no sandbox uses it: the API kept it as long as a Pod did */
     (void)e;
-    if (x->claim)
-        x->rc = volumes_remove_claim(x->of->dir_fd, x->claim, &x->e);
-    else
-        x->rc = each_entry(x->of->dir_fd, VOLUMES_CLAIMS, sweep_namespace, x, &x->e);
+    x->rc =
+        x->claim ? volumes_remove_claim(x->of->dir_fd, x->claim, &x->e) : remove_places(x, &x->e);
 }
 
-static void removed(void *ctx)
+static void finish_removal(struct removal *x)
 {
-    struct removal *x = ctx;
     struct claims *cs = x->of;
 
-    if (x->rc < 0)
-        log_error("claim.remove", KV("claim", x->claim ? object_name(x->claim) : "*"),
-                  KV("err", &x->e));
-    else if (x->claim || x->removed)
-        log_info("claim.gone", KV("claim", x->claim ? object_name(x->claim) : "*"));
-    for (size_t i = 0; i < x->kept_count; i++)
-        free(x->kept[i]);
-    free(x->kept);
+    free_texts(x->places, x->n);
+    free(x->server);
     object_unref(x->claim);
     free(x);
     cs->jobs--;
     let_go(cs);
 }
 
-static void submit(struct claims *cs, struct removal *x)
+static void removed(void *ctx)
 {
-    x->of = cs;
-    cs->jobs++;
-    crew_submit(cs->crew, &x->job, run_removal, removed, x);
+    struct removal *x = ctx;
+    const char *name = x->claim ? object_name(x->claim) : "*";
+
+    if (x->rc < 0)
+        log_warn("claim.remove", KV("claim", name), KV("err", &x->e));
+    else if (x->claim || x->n)
+        log_info("claim.gone", KV("claim", name));
+    finish_removal(x);
 }
 
 /* ---- binding ---- */
@@ -211,8 +242,39 @@ static void on_delete(void *ctx, struct object *last)
     struct claims *cs = ctx;
     struct removal *x = NEW(struct removal);
 
+    x->of = cs;
     x->claim = object_ref(last);
-    submit(cs, x);
+    cs->jobs++;
+    crew_submit(cs->crew, &x->job, run_removal, removed, x);
+}
+
+/* Its uid is the server's own: a store that is made anew has another. */
+static void on_server(void *ctx, const struct kube_answer *answer)
+{
+    struct removal *x = ctx;
+
+    if (answer->refusal || x->of->is_closed) {
+        log_debug("claim.sweep", KV("code", answer->refusal ? answer->refusal->code : 0));
+        finish_removal(x);
+        return;
+    }
+    x->server = own_strdup(object_uid(answer->object));
+    crew_submit(x->of->crew, &x->job, run_removal, removed, x);
+}
+
+static bool is_there(struct claims *cs, const char *place)
+{
+    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    struct object *claim;
+
+    informer_walk_all(&w, cs->copy);
+    while ((claim = informer_walk_next(&w))) {
+        char own[PLACE_BYTES];
+
+        if (volume_claim_place(claim, own, sizeof own) && strcmp(own, place) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* Directories of claims that went while nobody watched. */
@@ -220,18 +282,18 @@ static void on_synced(void *ctx)
 {
     struct claims *cs = ctx;
     struct removal *x = NEW(struct removal);
-    OWN(informer_walk_done) struct informer_walk w = { 0 };
-    struct object *claim;
 
-    x->kept = own_array(informer_count(cs->copy), sizeof *x->kept);
-    informer_walk_all(&w, cs->copy);
-    while ((claim = informer_walk_next(&w))) {
-        char place[PLACE_BYTES];
-
-        if (volume_claim_place(claim, place, sizeof place))
-            x->kept[x->kept_count++] = own_strdup(place);
-    }
-    submit(cs, x);
+    x->of = cs;
+    x->places = own_array(cs->found_count, sizeof *x->places);
+    for (size_t i = 0; i < cs->found_count; i++)
+        if (!is_there(cs, cs->found[i]))
+            x->places[x->n++] = own_strdup(cs->found[i]);
+    cs->jobs++;
+    (void)kube_call_start(cs->client,
+                          &(struct kube_request){ .verb = KUBE_GET,
+                                                  .kind = kind_find("", "v1", "namespaces"),
+                                                  .name = "kube-system" },
+                          on_server, x);
 }
 
 static const struct informer_listener listener = { on_add, on_update, on_delete, on_synced };
@@ -243,10 +305,12 @@ int claims_open(const struct claims_spec *spec, struct claims **ret, struct err 
     cs->client = spec->client;
     cs->crew = spec->crew;
     cs->dir_fd = spec->dir_fd;
-    if (informer_new(
+    if (each_entry(cs, VOLUMES_CLAIMS, look_into, e) < 0 ||
+        informer_new(
             cs->client,
             &(struct informer_spec){ .kind = kind_find("", "v1", "persistentvolumeclaims") },
             &cs->copy, e) < 0) {
+        free_texts(cs->found, cs->found_count);
         free(cs);
         return -1;
     }

@@ -1,7 +1,7 @@
 /* claims: PersistentVolumeClaims on this machine: plain directories (volumes.h), Bound as soon as they are seen.
  *
  * A claim's directory is made when a Pod first uses it and goes when the claim is gone from the API, also if that happened
- * while nobody watched: what stands on disk is compared with what is there at the start. The API keeps a claim as long as a
+ * while nobody watched: what stands on disk is compared with what is there at the start; unless it is another API server's. The API keeps a claim as long as a
  * Pod names it.
  *
  * Owns:     a copy of the claims (an informer), the removals under way.

@@ -244,3 +244,25 @@ def test_a_busy_sandbox_stays_ready(machine):
     assert now["status"]["containerStatuses"][0]["restartCount"] == 0
     assert not [reason for reason, _ in machine.events("busy") if reason == "Unhealthy"]
     machine.delete("busy")
+
+
+def test_claims_that_go_while_nobody_watches(machine):
+    machine.apply(claim("left"), claim("others"))
+    machine.apply(pod("user-of-both", command=["true"], restartPolicy="Never",
+                      volumes=[{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in ("left", "others")]))
+    machine.wait_phase("user-of-both", "Succeeded")
+    machine.delete("user-of-both")
+    here = {n: machine.data / "claims" / "default" / f"{n}.{machine.get(n, kind='persistentvolumeclaims')['metadata']['uid']}"
+            for n in ("left", "others")}
+    assert all(h.is_dir() for h in here.values())
+    machine.node.kill()
+    machine.kubectl("delete", "pvc", "left")
+    machine.start_node()
+    machine.wait(lambda: not here["left"].exists(), "the directory gone")
+    assert here["others"].is_dir()
+    machine.node.kill()
+    machine.kubectl("delete", "pvc", "others")
+    (machine.data / "claims" / ".server").write_text("of another server")
+    machine.start_node()
+    machine.wait(lambda: "holds claims of another API server" in machine.node.log(), "the refusal")
+    assert here["others"].is_dir()
