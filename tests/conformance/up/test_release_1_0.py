@@ -1,4 +1,4 @@
-"""What release 1.0 added, and what needs it: named claims, variables, deadlines, in-cluster mode by address, the async client."""
+"""What release 1.0 added, and what needs it: named claims, variables, deadlines, the in-cluster modes by address, sandboxd, the async client."""
 
 import asyncio
 
@@ -45,3 +45,36 @@ def test_async(up):
             return [d.stdout for d in done]
 
     assert asyncio.run(use()) == ["0\n", "1\n", "2\n"]
+
+
+@pytest.fixture(params=["pod-tunnel", "in-cluster-pod-ip"])
+def sandboxd(request, up):
+    """A sandbox whose server is spoken to as sandboxd: REST on 8080, gRPC on 9090."""
+    from k8s_agent_sandbox import SandboxClient, SandboxdInClusterConnectionConfig, models
+    if request.param == "pod-tunnel":
+        config = models.SandboxdPodTunnelConnectionConfig()
+    else:
+        config = SandboxdInClusterConnectionConfig(mode=request.param)
+    box = SandboxClient(connection_config=config).create_sandbox("python-sandbox-pool")
+    yield box
+    box.terminate()
+
+
+def test_sandboxd(sandboxd):
+    assert sandboxd.commands.run("mkdir -p sub").exit_code == 0
+    done = sandboxd.commands.run("echo $WHO; basename $PWD; exit 4", env={"WHO": "me"}, cwd="sub")
+    assert (done.stdout, done.exit_code) == ("me\nsub\n", 4)
+    sandboxd.files.write("sub/note", "text")
+    assert sandboxd.files.read("sub/note") == b"text" and sandboxd.files.exists("sub/note")
+    sandboxd.files.delete("sub/note")
+    assert not sandboxd.files.exists("sub/note")
+
+
+def test_labels_life_and_volumes(make, client, up):
+    box = make(labels={"team": "blue"}, shutdown_after_seconds=3600)
+    claims = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims"
+    claim = up.api.call("GET", f"{claims}/{box.claim_name}")
+    assert claim["metadata"]["labels"]["team"] == "blue" and claim["spec"]["lifecycle"]["shutdownTime"]
+    assert box.claim_name in client.list_all_sandboxes(label_selector="team=blue")
+    assert box.status()[0] == "SandboxReady"
+    assert box.commands.run("sh -c 'echo kept >/workspace/note && cat /workspace/note'").stdout == "kept\n"
