@@ -112,7 +112,7 @@ void exits_close(struct exits *x)
     free(x);
 }
 
-int exits_watch(struct exits *x, const char *box, struct err *e)
+int exits_watch(struct exits *x, const char *box, bool *ret_is_over, struct err *e)
 {
     size_t n = strlen(box) + 1;
     struct watch **at, *w;
@@ -128,6 +128,8 @@ int exits_watch(struct exits *x, const char *box, struct err *e)
             err_hint(e, "raise fs.inotify.max_user_watches with sysctl");
         return -1;
     }
+    (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/" DIR_EXIT);
+    *ret_is_over = access(path, F_OK) == 0;
     at = find(x, wd);
     if (*at)
         return 0;

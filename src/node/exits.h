@@ -2,7 +2,7 @@
  * watches that for us: a sandbox costs no descriptor and no thread.
  *
  * Owns:     one inotify descriptor, a name for each sandbox that is watched.
- * Used by:  pods.c. Look at the sandbox after exits_watch: it may have ended before.
+ * Used by:  work.c.
  * Threads:  the loop's.
  */
 #ifndef SILICA_NODE_EXITS_H
@@ -19,7 +19,8 @@ typedef void (*exits_fn)(void *ctx, const char *box);
 int exits_open(struct ev_loop *loop, const char *dir, exits_fn fn, void *ctx, struct exits **ret,
                struct err *e);
 void exits_close(struct exits *x); /* tolerates NULL */
-/* Again is no error. -1: its end will not be told, and somebody has to look now and then. */
-int exits_watch(struct exits *x, const char *box, struct err *e);
+/* *ret_is_over: it had ended before; that is not told. Again is no error. -1: its end will not be told, and somebody has to
+ * look now and then. */
+int exits_watch(struct exits *x, const char *box, bool *ret_is_over, struct err *e);
 
 #endif

@@ -24,7 +24,8 @@ struct identity {
     struct ev_timer timer;
     struct lease *lease;
     enum identity_step { ID_SPACE, ID_NODE, ID_STATUS } step;
-    bool is_closing;
+    time_t since; /* how long what is said has been so */
+    bool is_closing, is_releasing;
     ev_fn closed;
     void *ctx;
 };
@@ -102,11 +103,11 @@ static void put_resources(struct json_out *o, const char *key)
 }
 
 static void put_condition(struct json_out *o, const char *type, bool is_true, const char *reason,
-                          const char *message, const char *now)
+                          const char *message, const char *const times[2])
 {
     json_out_object_begin(o);
     put(o, "type", type), put(o, "status", is_true ? "True" : "False");
-    put(o, "lastHeartbeatTime", now), put(o, "lastTransitionTime", now);
+    put(o, "lastHeartbeatTime", times[0]), put(o, "lastTransitionTime", times[1]);
     put(o, "reason", reason), put(o, "message", message);
     json_out_object_end(o);
 }
@@ -143,12 +144,15 @@ static void put_info(struct json_out *o)
     json_out_object_end(o);
 }
 
-int identity_write_status(const char *name, time_t now, struct buf *out, struct err *e)
+int identity_write_status(const char *name, time_t now, time_t since, struct buf *out,
+                          struct err *e)
 {
-    char text[TIME_TEXT_BYTES];
+    char text[TIME_TEXT_BYTES], since_text[TIME_TEXT_BYTES];
+    const char *const times[2] = { text, since_text };
     struct json_out o;
 
     (void)kube_time_text(text, now);
+    (void)kube_time_text(since_text, since);
     json_out_init(&o, out, 0);
     json_out_object_begin(&o);
     json_out_key(&o, "status");
@@ -157,12 +161,12 @@ int identity_write_status(const char *name, time_t now, struct buf *out, struct 
     json_out_key(&o, "conditions");
     json_out_array_begin(&o);
     put_condition(&o, "MemoryPressure", false, "KubeletHasSufficientMemory",
-                  "kubelet has sufficient memory available", text);
+                  "kubelet has sufficient memory available", times);
     put_condition(&o, "DiskPressure", false, "KubeletHasNoDiskPressure",
-                  "kubelet has no disk pressure", text);
+                  "kubelet has no disk pressure", times);
     put_condition(&o, "PIDPressure", false, "KubeletHasSufficientPID",
-                  "kubelet has sufficient PID available", text);
-    put_condition(&o, "Ready", true, "KubeletReady", "the node runs Pods as sandboxes", text);
+                  "kubelet has sufficient PID available", times);
+    put_condition(&o, "Ready", true, "KubeletReady", "the node runs Pods as sandboxes", times);
     json_out_array_end(&o);
     put_addresses(&o, name);
     put_info(&o);
@@ -185,27 +189,41 @@ static void finish_close(struct identity *id)
     closed(ctx);
 }
 
+static void on_released(void *ctx)
+{
+    struct identity *id = ctx;
+
+    id->lease = NULL;
+    id->is_releasing = false;
+    if (id->is_closing)
+        finish_close(id);
+    else
+        ev_timer_start(id->loop, &id->timer, RETRY_MS, next, id); /* our status, then a new Lease */
+}
+
+/* The server was away, or this machine slept. */
 static void on_lost(void *ctx)
 {
     struct identity *id = ctx;
 
     log_warn("node.lease", KV("node", id->name), KV("why", "it could not be renewed"));
+    id->is_releasing = true;
+    lease_close(id->lease, on_released, id);
 }
 
 static void hold_lease(struct identity *id)
 {
-    if (id->lease && lease_is_held(id->lease))
+    if (id->lease)
         return;
-    if (!id->lease)
-        id->lease =
-            lease_start(id->client, &(struct lease_spec){ .namespace = LEASES,
-                                                          .name = id->name,
-                                                          .identity = id->name,
-                                                          .duration_ms = NODE_LEASE_SECONDS * 1000,
-                                                          .renew_ms = NODE_LEASE_SECONDS * 900,
-                                                          .retry_ms = NODE_LEASE_RENEW_MS,
-                                                          .on_stopped = on_lost,
-                                                          .ctx = id });
+    id->lease =
+        lease_start(id->client, &(struct lease_spec){ .namespace = LEASES,
+                                                      .name = id->name,
+                                                      .identity = id->name,
+                                                      .duration_ms = NODE_LEASE_SECONDS * 1000,
+                                                      .renew_ms = NODE_LEASE_SECONDS * 900,
+                                                      .retry_ms = NODE_LEASE_RENEW_MS,
+                                                      .on_stopped = on_lost,
+                                                      .ctx = id });
 }
 
 static void on_answer(void *ctx, const struct kube_answer *answer)
@@ -260,7 +278,7 @@ static void next(void *ctx)
         rq.kind = kind_find("", "v1", "nodes");
         rq.name = id->name;
         rq.sub = "status";
-        rc = identity_write_status(id->name, time(NULL), &body, &e);
+        rc = identity_write_status(id->name, time(NULL), id->since, &body, &e);
         break;
     }
     if (rc < 0) {
@@ -278,16 +296,9 @@ struct identity *identity_open(struct kube_client *client, const char *name)
     id->loop = kube_client_loop(client);
     id->client = client;
     id->name = own_strdup(name);
+    id->since = time(NULL);
     ev_timer_start(id->loop, &id->timer, 0, next, id);
     return id;
-}
-
-static void on_released(void *ctx)
-{
-    struct identity *id = ctx;
-
-    id->lease = NULL;
-    finish_close(id);
 }
 
 void identity_close(struct identity *id, ev_fn closed, void *ctx)
@@ -298,7 +309,7 @@ void identity_close(struct identity *id, ev_fn closed, void *ctx)
     ev_timer_stop(id->loop, &id->timer);
     if (id->call)
         kube_call_cancel(id->call);
-    if (id->lease)
+    if (id->lease && !id->is_releasing)
         lease_close(id->lease, on_released, id);
     else
         finish_close(id);

@@ -17,8 +17,9 @@ struct identity *identity_open(struct kube_client *client, const char *name);
 /* Lets go of the Lease; closed(ctx) comes when nothing is under way any more. */
 void identity_close(struct identity *id, ev_fn closed, void *ctx);
 
-/* The Node as it is made, and what its status says; for tests. */
+/* The Node as it is made, and what its status says now, and since when; for tests. */
 int identity_write_node(const char *name, struct buf *out, struct err *e);
-int identity_write_status(const char *name, time_t now, struct buf *out, struct err *e);
+int identity_write_status(const char *name, time_t now, time_t since, struct buf *out,
+                          struct err *e);
 
 #endif

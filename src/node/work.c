@@ -91,13 +91,15 @@ static void do_step(struct pass *p, enum life_what what, size_t at, bool is_befo
 
 void work_watch(struct record *r, size_t at)
 {
+    struct record_part *part = &r->parts[at];
     char box[RUN_NAME_BYTES];
+    bool is_over = true;
     struct err e;
 
     record_box(r, at, r->life.v[at].now.attempt, box);
-    r->parts[at].has_news = true; /* it may have ended before anybody watched */
-    r->parts[at].is_unwatched = exits_watch(r->node->exits, box, &e) < 0;
-    if (r->parts[at].is_unwatched)
+    part->is_unwatched = exits_watch(r->node->exits, box, &is_over, &e) < 0;
+    part->has_news = is_over; /* it may have ended before anybody watched, or nobody does */
+    if (part->is_unwatched)
         log_warn("container.unwatched", KV("box", (const char *)box), KV("err", &e));
 }
 
@@ -329,6 +331,8 @@ void work_start(void *ctx, struct queue_item *item)
     p->item = item;
     p->record = record_find(n, space, name);
     if (p->record) {
+        for (size_t i = 0; i < p->record->life.n; i++)
+            p->record->parts[i].has_news |= p->record->parts[i].is_unwatched;
         advance(p);
     } else if (!pod || (host && *host && strcmp(host, n->name) != 0)) {
         pass_finish(p, UINT64_MAX); /* another node's, or gone before we had seen it */
