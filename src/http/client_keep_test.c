@@ -133,7 +133,15 @@ static void test_a_connection_the_server_closed_meanwhile_is_not_used(void **sta
     close_world(&w);
 }
 
-static void test_idle_connections_have_a_ceiling_and_a_time(void **state)
+/* As open_world does, but for the idle. */
+static void open_idle_world(struct world *w, struct http_client_config config)
+{
+    open_world(w);
+    http_client_free(w->client);
+    w->client = http_client_new(w->loop, &config);
+}
+
+static void test_idle_connections_have_a_ceiling(void **state)
 {
     enum { CALLS = 6 };
     struct answer answers[CALLS];
@@ -141,11 +149,8 @@ static void test_idle_connections_have_a_ceiling_and_a_time(void **state)
     struct world w;
 
     (void)state;
-    open_world(&w);
-    http_client_free(w.client);
-    w.client = http_client_new(
-        w.loop,
-        &(struct http_client_config){ .idle_max = 3, .idle_per_target_max = 2, .idle_ms = 60 });
+    open_idle_world(&w, (struct http_client_config){
+                            .idle_max = 3, .idle_per_target_max = 2, .idle_ms = 60000 });
     for (int i = 0; i < CALLS; i++)
         answers[i] = (struct answer)ANSWER(OK_HI);
     testserver_script(&w.server, answers, CALLS);
@@ -162,8 +167,30 @@ static void test_idle_connections_have_a_ceiling_and_a_time(void **state)
     assert_int_equal(w.server.conn_count, CALLS);
     side_idle(w.loop, 10);
     assert_int_equal(http_client_connections(w.client), 2);
-    side_idle(w.loop, 200);
-    assert_int_equal(http_client_connections(w.client), 0);
+    close_world(&w);
+}
+
+static bool has_no_connection(void *ctx)
+{
+    const struct world *w = ctx;
+
+    return http_client_connections(w->client) == 0;
+}
+
+static void test_idle_connections_have_a_time(void **state)
+{
+    struct answer answer = ANSWER(OK_HI);
+    struct result r = { 0 };
+    struct world w;
+
+    (void)state;
+    open_idle_world(
+        &w, (struct http_client_config){ .idle_max = 3, .idle_per_target_max = 2, .idle_ms = 60 });
+    testserver_script(&w.server, &answer, 1);
+    call(&w, "GET", SPAN_NONE, &r);
+    assert_int_equal(r.status, 200);
+    buf_done(&r.body);
+    assert_true(side_wait(w.loop, has_no_connection, &w));
     close_world(&w);
 }
 
@@ -175,7 +202,8 @@ int main(void)
         cmocka_unit_test(test_what_is_said_again_on_a_fresh_connection),
         cmocka_unit_test(test_nothing_is_said_a_third_time),
         cmocka_unit_test(test_a_connection_the_server_closed_meanwhile_is_not_used),
-        cmocka_unit_test(test_idle_connections_have_a_ceiling_and_a_time),
+        cmocka_unit_test(test_idle_connections_have_a_ceiling),
+        cmocka_unit_test(test_idle_connections_have_a_time),
     };
 
     return run_all("http/client_keep", tests, LEN(tests));
