@@ -63,16 +63,17 @@ static const struct presence_row {
     { "", "pods", UP_CONTROLLER, POD(UP_CONTROLLER, "controller", CONTROLLER_CONTAINER), false, "controller" },
 };
 /* Copies of what the rows are, and of namespaces. */
-static const struct { const char *group, *plural; } watched[] = {
-    { "", "namespaces" }, { "", "services" }, { "discovery.k8s.io", "endpointslices" }, { "", "pods" }, { "apps", "deployments" },
+static const struct { const char *group, *plural; bool is_marked; /* only those with our label */ } watched[] = {
+    { "", "namespaces", false }, { "", "services", true }, { "discovery.k8s.io", "endpointslices", true },
+    { "", "pods", true }, { "apps", "deployments", false },
 };
 /* clang-format on */
 
-#define DEPLOYED                                                                                      \
-    "{\"status\":{\"observedGeneration\":1,\"replicas\":1,\"updatedReplicas\":1,\"readyReplicas\":1," \
-    "\"availableReplicas\":1,\"conditions\":[{\"type\":\"Available\",\"status\":\"True\","            \
-    "\"reason\":\"BuiltIn\",\"message\":\"part of silica up\",\"lastTransitionTime\":\"%s\","         \
-    "\"lastUpdateTime\":\"%s\"}]}}"
+#define DEPLOYED                                                                                     \
+    "{\"status\":{\"observedGeneration\":%lld,\"replicas\":%lld,\"updatedReplicas\":%lld,"           \
+    "\"readyReplicas\":%lld,\"availableReplicas\":%lld,\"conditions\":[{\"type\":\"Available\","     \
+    "\"status\":\"True\",\"reason\":\"BuiltIn\",\"message\":\"a part of silica up does this work\"," \
+    "\"lastTransitionTime\":\"%s\",\"lastUpdateTime\":\"%s\"}]}}"
 #define CONDITION(type) "{\"type\":\"" type "\",\"status\":\"True\",\"lastTransitionTime\":\"%s\"}"
 #define RUNNING                                                                                                                                                               \
     "{\"status\":{\"phase\":\"Running\",\"hostIP\":\"127.0.0.1\",\"podIP\":\"127.0.0.1\","                                                                                    \
@@ -105,25 +106,66 @@ static void on_written(void *ctx, const struct kube_answer *answer)
         log_warn("up.presence", KV("err", buf_cstr(&no->message)));
 }
 
-/* What a kubelet or a controller of Deployments would say of them. */
-static void say_status(struct presence *p, const struct presence_row *row, const struct object *o)
+static void say_text(struct presence *p, const struct presence_row *row, const struct object *o,
+                     const char *text)
 {
-    char now[TIME_TEXT_BYTES], text[2048];
-    const char *phase = object_text(o, "status.phase");
-    struct timespec t;
-    int64_t ready = 0;
+    given_status(p->client, &(struct given){ row->group, row->plural, object_namespace(o), text },
+                 object_name(o), on_written, p);
+}
 
-    (void)json_i64(object_at(o, "status.availableReplicas"), &ready);
+static void say_now(char now[TIME_TEXT_BYTES])
+{
+    struct timespec t;
+
     (void)clock_gettime(CLOCK_REALTIME, &t);
     (void)time_rfc3339(now, t, false);
-    if (row->container && !(phase && strcmp(phase, "Running") == 0))
-        (void)snprintf(text, sizeof text, RUNNING, now, now, now, now, now, row->container, now);
-    else if (strcmp(row->plural, "deployments") == 0 && ready == 0)
-        (void)snprintf(text, sizeof text, DEPLOYED, now, now);
-    else
+}
+
+/* What a kubelet would say. */
+static void say_running(struct presence *p, const struct presence_row *row, const struct object *o)
+{
+    const char *phase = object_text(o, "status.phase");
+    char now[TIME_TEXT_BYTES], text[2048];
+
+    if (phase && strcmp(phase, "Running") == 0)
         return;
-    given_status(p->client, &(struct given){ row->group, row->plural, object_namespace(o), text },
-                 row->name, on_written, p);
+    say_now(now);
+    (void)snprintf(text, sizeof text, RUNNING, now, now, now, now, now, row->container, now);
+    say_text(p, row, o, text);
+}
+
+/* What a controller of Deployments would say of ours, and of those of the public manifests, whose work is done already. */
+static void say_deployed(struct presence *p, const struct presence_row *row, const struct object *o)
+{
+    long long generation = object_generation(o);
+    char now[TIME_TEXT_BYTES], text[2048];
+    int64_t wanted = 1, ready = 0, seen = 0;
+
+    (void)json_i64(object_at(o, "spec.replicas"), &wanted);
+    (void)json_i64(object_at(o, "status.availableReplicas"), &ready);
+    (void)json_i64(object_at(o, "status.observedGeneration"), &seen);
+    if (ready == wanted && seen == generation)
+        return;
+    say_now(now);
+    (void)snprintf(text, sizeof text, DEPLOYED, generation, (long long)wanted, (long long)wanted,
+                   (long long)wanted, (long long)wanted, now, now);
+    say_text(p, row, o, text);
+}
+
+static void say_status(struct presence *p, const struct presence_row *row, const struct object *o)
+{
+    if (row->container)
+        say_running(p, row, o);
+    else if (strcmp(row->plural, "deployments") == 0)
+        say_deployed(p, row, o);
+}
+
+/* A Deployment of the public manifests, wherever it was put. */
+static bool is_built_in(const struct object *o)
+{
+    return strcmp(object_kind(o)->plural, "deployments") == 0 &&
+           (strcmp(object_name(o), UP_CONTROLLER) == 0 ||
+            strcmp(object_name(o), "sandbox-router-deployment") == 0);
 }
 
 static bool is_in(const struct presence_row *row, const char *namespace)
@@ -156,8 +198,11 @@ static void look(struct presence *p, const char *namespace)
 
 static void look_at(struct presence *p, const struct object *o)
 {
+    static const struct presence_row deployment = { .group = "apps", .plural = "deployments" };
     const char *namespace = object_namespace(o);
 
+    if (is_built_in(o) && !object_is_deleting(o))
+        say_deployed(p, &deployment, o);
     look(p, *namespace ? namespace : object_name(o));
 }
 
@@ -167,9 +212,18 @@ static void on_add(void *ctx, struct object *o, bool is_initial)
     look_at(ctx, o);
 }
 
+static void on_update(void *ctx, struct object *old, struct object *now)
+{
+    (void)old;
+    if (is_built_in(now))
+        look_at(ctx, now);
+}
+
 static void on_delete(void *ctx, struct object *last)
 {
-    look_at(ctx, last);
+    const char *namespace = object_namespace(last);
+
+    look(ctx, *namespace ? namespace : object_name(last));
 }
 
 static void on_synced(void *ctx)
@@ -187,16 +241,16 @@ static void on_synced(void *ctx)
 
 int presence_open(struct kube_client *client, struct presence **ret, struct err *e)
 {
-    static const struct informer_listener listener = { .on_add = on_add,
-                                                       .on_delete = on_delete,
-                                                       .on_synced = on_synced };
+    static const struct informer_listener listener = {
+        .on_add = on_add, .on_update = on_update, .on_delete = on_delete, .on_synced = on_synced
+    };
     struct presence *p = NEW(struct presence);
 
     p->client = client;
     for (size_t i = 0; i < LEN(watched); i++) {
         const struct informer_spec spec = {
             .kind = kind_find(watched[i].group, NULL, watched[i].plural),
-            .labels = i ? UP_PART_LABEL : NULL,
+            .labels = watched[i].is_marked ? UP_PART_LABEL : NULL,
         };
 
         if (informer_new(client, &spec, &p->copies[i], e) < 0) {

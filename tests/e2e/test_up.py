@@ -105,6 +105,21 @@ def test_the_controllers_log(up):
     assert refused.returncode != 0 and "stands for a part of silica" in refused.stderr
 
 
+def test_deployments_of_the_public_manifests(up):
+    """What they would start runs already, and they are told so."""
+    labels = {"app": "sandbox-router"}
+    up.kubectl("apply", "-f", "-", stdin=json.dumps({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "sandbox-router-deployment", "namespace": "default"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels}, "spec": {"containers": [{"name": "router", "image": "router:v1"}]}}}}))
+    assert "successfully rolled out" in up.kubectl("rollout", "status", "deployment/sandbox-router-deployment", "--timeout=60s")
+    up.kubectl("scale", "deployment/sandbox-router-deployment", "--replicas=3")
+    up.kubectl("rollout", "status", "deployment/sandbox-router-deployment", "--timeout=60s")
+    shown = up.kubectl("get", "deployment", "sandbox-router-deployment", "-o", "jsonpath={.status}")
+    assert '"availableReplicas":3' in shown and "a part of silica up does this work" in shown
+    assert "event=router" in up.kubectl("logs", "-n", "default", "sandbox-router")
+
+
 def test_rights_of_the_parts(up):
     def may(part, verb, group, resource, sub=""):
         asked = {"verb": verb, "group": group, "resource": resource, "subresource": sub}
