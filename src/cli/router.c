@@ -216,6 +216,7 @@ static int open_parts(struct role *r, struct err *e)
         .is_port_shared = o->is_port_shared,
         .allow_origin = o->allow_origin,
         .allow_host = o->allow_host,
+        .proxies = o->proxies,
         .head_ms = o->head_ms,
         .max_body_bytes = o->max_body_bytes,
         .retries = (unsigned)o->retries,

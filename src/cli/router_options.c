@@ -38,6 +38,7 @@ static const struct opt opts[] = {
     { "--proxy-timeout", "PROXY_TIMEOUT_SECONDS", OPT_MS, AT_FIELD(proxy_ms), "180s", 1, 86400000, "TIME", "for a sandbox that sends nothing; X-Sandbox-Timeout may ask for less", "Requests" },
     { "--response-header-timeout", NULL, OPT_MS, AT_FIELD(head_ms), "0", 0, 86400000, "TIME", "for its answer to begin, once it has the request; 0: as long as above" },
     { "--max-request-body-bytes", NULL, OPT_BYTES, AT_FIELD(max_body_bytes), "0", 0, 0, "BYTES", "then 413; 0: any length" },
+    { "--trusted-proxy-cidrs", "TRUSTED_PROXY_CIDRS", OPT_LIST, AT_FIELD(trusted_proxies), NULL, 0, 0, "RANGES", "whose X-Forwarded-For, -Host and -Proto go on, with commas between; those of others are replaced" },
     { "--upstream-max-retries", NULL, OPT_U64, AT_FIELD(retries), "3", 0, 100, "N", "of connections that no sandbox took; nothing else is tried twice" },
     { "--upstream-retry-initial-delay", NULL, OPT_MS, AT_FIELD(retry_first_ms), "200ms", 1, 60000, "TIME", "before the first of them; then twice as long each time" },
     { "--upstream-retry-max-delay", NULL, OPT_MS, AT_FIELD(retry_most_ms), "800ms", 1, 60000, "TIME", "at most" },
@@ -145,6 +146,9 @@ static int check_access(struct router_options *o, struct err *e)
 
 int router_options_check(struct router_options *o, struct err *e)
 {
+    for (size_t i = 0; i < o->trusted_proxies.n; i++)
+        if (trust_add(&o->proxies, o->trusted_proxies.v[i], e) < 0)
+            return err_wrap(e, "--trusted-proxy-cidrs");
     if (!*o->cluster_domain)
         return err_set(e, ERR_USAGE, "--cluster-domain: not blank");
     if (!o->is_cached && !o->is_unlisted_allowed) {

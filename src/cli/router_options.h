@@ -6,6 +6,7 @@
 #include "cli/zap.h"
 #include "net/tls.h"
 #include "router/authorize.h"
+#include "router/trust.h"
 
 struct router_options {
     const char *kubeconfig, *listen, *tls_listen, *metrics, *health, *cluster_domain;
@@ -13,7 +14,8 @@ struct router_options {
     bool is_port_shared, is_help;
     /* who may */
     bool is_unauthenticated_allowed, is_token_required;
-    struct opt_list allow_origin, allow_host;
+    struct opt_list allow_origin, allow_host, trusted_proxies;
+    struct trust proxies; /* of the list, by router_options_check */
     const char *cert_file, *key_file, *ca_file, *mtls_mode;
     /* by router_options_check */
     bool is_local, is_tls_local; /* the addresses are loopback */

@@ -76,18 +76,37 @@ static int add_cookies(const struct http_head *from, struct http_head *to, struc
     return all.n ? http_head_add(to, SPAN("cookie"), buf_span(&all), e) : 0;
 }
 
-static int add_forwarded(const struct http_exchange *x, struct http_head *to, struct err *e)
+/* What a trusted peer says of a field, else what we see ourselves. */
+static int add_seen(const struct http_exchange *x, bool is_trusted, const char *name,
+                    struct span ours, struct http_head *to, struct err *e)
 {
-    struct span host = http_head_authority(http_req(x));
-    char ip[NET_ADDR_TEXT_BYTES];
+    struct span theirs = is_trusted ? http_field(x, name) : SPAN_NONE;
+    struct span value = theirs.n ? theirs : ours;
 
+    return value.n ? http_head_add(to, span_cstr(name), value, e) : 0;
+}
+
+static int add_forwarded(const struct http_exchange *x, bool is_trusted, struct http_head *to,
+                         struct err *e)
+{
+    OWN(buf_done) struct buf path = BUF_INIT(HTTP_HEAD_MAX_BYTES);
+    const struct http_head *from = http_req(x);
+    char ip[NET_ADDR_TEXT_BYTES];
+    struct span one;
+    size_t iter = 0;
+
+    while (is_trusted && (one = http_head_next(from, "x-forwarded-for", &iter)).p)
+        if (one.n && (buf_add(&path, one, e) < 0 || buf_add(&path, SPAN(", "), e) < 0))
+            return -1;
     if (*net_addr_ip_text(http_peer(x), ip) &&
-        http_head_add(to, SPAN("x-forwarded-for"), span_cstr(ip), e) < 0)
+        (buf_add(&path, span_cstr(ip), e) < 0 ||
+         http_head_add(to, SPAN("x-forwarded-for"), buf_span(&path), e) < 0))
         return -1;
-    if (host.n && http_head_add(to, SPAN("x-forwarded-host"), host, e) < 0)
-        return -1;
-    return http_head_add(to, SPAN("x-forwarded-proto"),
-                         http_filter(x) ? SPAN("https") : SPAN("http"), e);
+    return add_seen(x, is_trusted, "x-forwarded-host", http_head_authority(from), to, e) < 0 ||
+                   add_seen(x, is_trusted, "x-forwarded-proto",
+                            http_filter(x) ? SPAN("https") : SPAN("http"), to, e) < 0
+               ? -1
+               : 0;
 }
 
 static int add_hop(const struct http_exchange *x, struct http_head *to, struct err *e)
@@ -102,7 +121,8 @@ static int add_hop(const struct http_exchange *x, struct http_head *to, struct e
     return 0;
 }
 
-int fields_request(const struct http_exchange *x, struct http_head *to, struct err *e)
+int fields_request(const struct http_exchange *x, bool is_trusted, struct http_head *to,
+                   struct err *e)
 {
     const struct http_head *from = http_req(x);
     bool has_names = http_head_get(from, "connection").p != NULL, is_h2 = http_is_h2(x);
@@ -121,7 +141,7 @@ int fields_request(const struct http_exchange *x, struct http_head *to, struct e
     }
     if (is_h2 && add_cookies(from, to, e) < 0)
         return -1;
-    return add_forwarded(x, to, e) < 0 || add_hop(x, to, e) < 0 ? -1 : 0;
+    return add_forwarded(x, is_trusted, to, e) < 0 || add_hop(x, to, e) < 0 ? -1 : 0;
 }
 
 void fields_answer(struct http_exchange *x, const struct http_head *from, uint64_t *ret_length)

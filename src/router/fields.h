@@ -11,8 +11,10 @@
 
 #include "http/serve.h"
 
-/* Fills *to, which must be empty. ERR_LIMIT: it does not fit. */
-int fields_request(const struct http_exchange *x, struct http_head *to, struct err *e);
+/* Fills *to, which must be empty. is_trusted: the peer's own X-Forwarded-* go on, its address behind those it names.
+ * ERR_LIMIT: it does not fit. */
+int fields_request(const struct http_exchange *x, bool is_trusted, struct http_head *to,
+                   struct err *e);
 /* Adds the answer's fields to x's; its length, if it has one, is *ret_length, else UINT64_MAX. */
 void fields_answer(struct http_exchange *x, const struct http_head *from, uint64_t *ret_length);
 

@@ -387,7 +387,8 @@ static void dial(struct hop *h)
     struct err e;
 
     http_head_init(&head, ROUTER_HEAD_MAX_BYTES, HTTP_HEAD_MAX_FIELDS);
-    if (fields_request(h->x, &head, &e) < 0) {
+    if (fields_request(h->x, trust_has(&h->hops->config->proxies, http_peer(h->x)), &head, &e) <
+        0) {
         refuse(h, 431, "The request has too many header fields to be passed on.");
         return;
     }
@@ -514,6 +515,8 @@ void hop_start(struct hops *hops, struct http_exchange *x)
         refuse(h, 403, "this Host is not allowed; see --allow-host");
         return;
     }
+    if (grpc_is_call(http_req(x)))
+        http_body_may_rest(x); /* one side of a conversation */
     if (!http_upgrade(x).p)
         http_eof_is_gone(x); /* nobody reads what the sandbox would say */
     (void)match_read(http_req(x), &c->rules, &h->target, &h->bad);

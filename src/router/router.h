@@ -13,6 +13,7 @@
 #include "router/authorize.h"
 #include "router/pick.h"
 #include "router/secure.h"
+#include "router/trust.h"
 
 struct dial_resolver;
 struct router;
@@ -33,6 +34,7 @@ struct router_config {
     struct match_rules rules;
     struct router_door plain, tls;
     struct secure_config certificates; /* of tls */
+    struct trust proxies;              /* whose X-Forwarded-* count */
     bool is_port_shared;               /* several routers listen there */
     struct opt_list allow_origin, allow_host;
     uint64_t head_ms;        /* for an answer to begin; 0: the request's timeout */

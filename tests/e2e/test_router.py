@@ -187,6 +187,17 @@ def test_heads_go_on_without_what_is_not_theirs(router, backend):
         ("x-forwarded-for", "127.0.0.1"), ("x-forwarded-host", "evil.example.com"), ("x-forwarded-proto", "http")])
 
 
+def test_proxies_that_are_trusted_say_whence_a_request_came(api, backend):
+    theirs = {"x_forwarded_for": "192.0.2.1, 10.0.0.9", "x_forwarded_host": "page.example", "x_forwarded_proto": "https"}
+    at = {"x_sandbox_id": "box", "x_sandbox_port": backend.port, **theirs}
+    for ranges, want in (("127.0.0.0/8", ("192.0.2.1, 10.0.0.9, 127.0.0.1", "page.example", "https")), ("10.0.0.0/8", None)):
+        with Router(api, env={"TRUSTED_PROXY_CIDRS": f"fd00::/8,{ranges}"}) as r:
+            got = {name.lower(): value for name, value in seen(ask(r, **at))["fields"]}
+            assert tuple(got[f"x-forwarded-{part}"] for part in ("for", "host", "proto")) == (
+                want or ("127.0.0.1", r.address, "http"))
+            r.end()
+
+
 def test_answers_come_back_without_what_was_one_connection_s(router, backend):
     status, fields, _ = ask(router, "/hops", x_sandbox_id="box", x_sandbox_port=backend.port)
     assert status == 200
@@ -449,6 +460,7 @@ def test_two_share_a_port(api, backend):
     (["--authz-mode", "token"], "ROUTER_AUTH_TOKEN must be set"),
     (["--authz-mode", "scoped-token"], "--authz-scoped-token-secret-file"),
     (["--proxy-timeout", "0"], "--proxy-timeout"),
+    (["--trusted-proxy-cidrs", "10.0.0.0/33"], "--trusted-proxy-cidrs: '10.0.0.0/33' is no range"),
     (["now"], "unexpected argument 'now'"),
 ])
 def test_wrong_flags(arguments, text):
