@@ -56,8 +56,8 @@ SUITES = {
     "streams-36": ("kube-36", "conformance/streams/test_python_client.py"),
     "security": ("e2e", "security"),
 }
-# suite: what tools/peers makes for it beforehand, as the first time takes longer than a suite may
-PEERS = {"router": "sandbox-router", "up-1.0.8": "kubectl", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
+# suite: what tools/peers makes for it beforehand, with spaces between, as the first time takes longer than a suite may
+PEERS = {"router": "sandbox-router", "up-1.0.8": "kubectl go-sdk-basic", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
          "kube": "control-plane", "kube-36": "control-plane", "streams": "control-plane"}
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29", "streams"],
@@ -171,7 +171,7 @@ def run_pytest(count, tier, suite, marks, keyword, runtime):
         return count.skip(name, f"cannot make the virtualenv: {made.stderr.strip()[-300:]}")
     python = made.stdout.strip().splitlines()[-1]
     if suite in PEERS:
-        made = subprocess.run([str(TREE / "tools" / "peers"), PEERS[suite]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        made = subprocess.run([str(TREE / "tools" / "peers"), *PEERS[suite].split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if made.returncode != 0:
             return count.skip(name, f"cannot make the peers: {made.stderr.strip()[-300:]}")
     with tempfile.TemporaryDirectory(prefix="silica-junit-") as work:

@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import urllib.error
+import urllib.request
 
 import pytest
 
@@ -251,6 +252,33 @@ def test_sandboxes_outlive_all_of_it(fresh):
     assert "sandboxes run on: silica down --sandboxes" in fresh.run("down").stdout and is_gone(pid)
     assert "sandboxes were ended" in fresh.run("down", "--sandboxes").stdout
     assert fresh.run("ps", "-o", "json").stdout.strip() in ("[]", "")
+
+
+def ask(up, sandbox, command):
+    """POST /execute at the router: the status, and what came."""
+    request = urllib.request.Request(f"{up.ready['router']}/execute", data=json.dumps({"command": command}).encode(), headers={
+        "content-type": "application/json", "x-sandbox-id": sandbox, "x-sandbox-namespace": "default"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as e:
+        return e.code, json.loads(e.read())
+
+
+def test_suspended_and_resumed(up):
+    """What is in its volume is there afterwards; meanwhile the router says why it does not answer."""
+    up.wait_warm()
+    up.api.call("POST", CLAIMS, {**CLAIM, "metadata": {"name": "sleeper"}})
+    name = wait_until(lambda: up.api.call("GET", f"{CLAIMS}/sleeper").get("status", {}).get("sandbox"), 60)["name"]
+    assert wait_until(lambda: ask(up, name, "sh -c 'echo kept >/workspace/note'")[0] == 200, 60)
+    up.kubectl("patch", "sandbox", name, "--type=merge", "-p", '{"spec":{"operatingMode":"Suspended"}}')
+    wait_until(lambda: not up.api.exists(f"/api/v1/namespaces/default/pods/{name}"), 60, "its Pod is gone")
+    status, why = wait_until(lambda: (got := ask(up, name, "true")) and got[0] == 503 and got, 60)
+    assert "suspended" in json.dumps(why).lower()
+    up.kubectl("patch", "sandbox", name, "--type=merge", "-p", '{"spec":{"operatingMode":"Running"}}')
+    status, got = wait_until(lambda: (got := ask(up, name, "cat /workspace/note")) and got[0] == 200 and got, 60, "it is back")
+    assert got["stdout"] == "kept\n"
+    up.api.call("DELETE", f"{CLAIMS}/sleeper")
 
 
 def test_in_the_background(tmp_path):
