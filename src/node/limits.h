@@ -13,6 +13,7 @@
 #define NODE_ENGINE_THREADS 4    /* calls of the engine at once: they block, and it makes one sandbox after the other */
 #define NODE_POD_WORKERS    64   /* Pods looked at at once */
 #define NODE_RETRY_MOST_MS  30000 /* between two tries for a Pod that failed for a reason of ours, or the API server's */
+#define NODE_SETTLE_MS      50   /* the status waits so long for a container that has just begun to be ready */
 #define NODE_CONTAINERS_MAX 64   /* of one Pod; then it fails with an Event */
 #define NODE_STATUS_MAX_BYTES (1 << 20) /* of one Pod, then it is not written and the log says so */
 #define NODE_HEAD_MAX_BYTES (2 << 20) /* of a stream's request: what the API server takes, and the names it adds */

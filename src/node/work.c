@@ -238,6 +238,23 @@ static bool is_over(const struct record *r)
            !r->life.is_leaving && life_is_still(&r->life);
 }
 
+/* A container that has just begun is mostly ready within milliseconds: then one write says both. */
+static bool is_settling(const struct record *r, uint64_t now_ms)
+{
+    const char *phase = r->pod ? object_text(r->pod, "status.phase") : NULL;
+
+    if (!phase || strcmp(phase, "Pending") != 0 || r->life.is_ending)
+        return false;
+    for (size_t i = 0; i < r->life.n; i++) {
+        const struct life_container *c = &r->life.v[i];
+
+        if (!c->is_init && c->now.state == RUN_UP && !c->is_ready && now_ms >= c->now.began_ms &&
+            now_ms - c->now.began_ms < NODE_SETTLE_MS)
+            return true;
+    }
+    return false;
+}
+
 static void tell_failure(struct pass *p)
 {
     struct record *r = p->record;
@@ -289,6 +306,8 @@ static void advance(struct pass *p)
     case LIFE_REST:
         if (tend_wait_ms(r) == 0)
             tend_start(r, on_tended, p);
+        else if (is_settling(r, node_wall_ms()))
+            pass_finish(p, NODE_SETTLE_MS);
         else
             pass_write_status(p, MIN(cap_wait(r, step.wait_ms), tend_wait_ms(r)));
         return;
