@@ -51,8 +51,9 @@ static void send(struct batch *b, size_t i)
 
 static void next_round(struct batch *b)
 {
-    size_t most = shared_is_busy(b->shared) ? MIN(b->size, (size_t)BATCH_BUSY) : b->size;
-    size_t end = MIN(b->begun + most, b->count);
+    size_t few = MAX((b->count - b->begun) / BATCH_BUSY_PART, (size_t)BATCH_BUSY);
+    size_t now = shared_is_busy(b->shared) ? MIN(b->size, few) : b->size;
+    size_t end = MIN(b->begun + now, b->count);
 
     if (b->has_failed || b->begun == b->count) {
         b->finished(b->ctx);

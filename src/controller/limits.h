@@ -46,10 +46,11 @@
 #define POOL_LOOK_MS 10000
 /* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. */
 #define POOL_STATUS_MS 100
-/* Writes of a batch, and Events, in one turn while claims wait: they take their turns in between. */
-#define BATCH_BUSY  4
-#define EVENTS_BUSY 2
-#define EVENTS_IDLE 64
+/* Writes of a batch (or this part of what is left), and Events, in one turn while claims wait: they come in between. */
+#define BATCH_BUSY      4
+#define BATCH_BUSY_PART 32
+#define EVENTS_BUSY     2
+#define EVENTS_IDLE     64
 /* Events that wait; beyond it they are written at once. */
 #define EVENTS_WAITING_MAX 4096
 /* A claim waits this long after its creation for a member that has no address yet; then it gets a new one. It is woken when one

@@ -225,10 +225,11 @@ static void start(struct queue *q, struct queue_item *it)
 static void pump(void *ctx)
 {
     struct queue *q = ctx;
-    bool is_yielding = q->spec.yields && q->spec.yields(q->spec.ctx);
-    unsigned most = is_yielding ? QUEUE_PER_TURN_YIELDING : q->spec.per_turn;
+    size_t most = q->spec.per_turn;
 
-    for (unsigned i = 0; i < most && q->working_count < q->spec.workers; i++) {
+    if (q->spec.yields && q->spec.yields(q->spec.ctx))
+        most = MAX(q->waiting_count / QUEUE_PART_YIELDING, (size_t)QUEUE_PER_TURN_YIELDING);
+    for (size_t i = 0; i < most && q->working_count < q->spec.workers; i++) {
         struct queue_item *it = q->is_closed ? NULL : take(q); /* the work may close the queue */
 
         if (!it)

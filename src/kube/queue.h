@@ -31,8 +31,9 @@ enum queue_priority { QUEUE_LOW, QUEUE_NORMAL, QUEUE_HIGH };
 #define QUEUE_RETRY_MOST_MS  (1000000) /* the same: 1000 s */
 /* Then the loop goes on to other queues and to I/O. A queue whose keys matter more takes more in its turn. */
 #define QUEUE_PER_TURN 64
-/* The same while something more urgent is to be done. */
+/* The same while something more urgent is to be done: so few, or this part of what waits, so that it never falls far behind. */
 #define QUEUE_PER_TURN_YIELDING 4
+#define QUEUE_PART_YIELDING     32
 
 struct queue_spec {
     const char *name;   /* in metrics; borrowed as long as the queue lives */
