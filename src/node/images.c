@@ -379,7 +379,8 @@ static void normalise(const char *name, char *ret, size_t size)
     (void)span_cut(&rest, '@', &base);
     path = base;
     (void)span_cut(&path, '/', &host);
-    if (span_starts(path, "library/")) /* only the public registry has that word, whatever its host is called */
+    /* Only the public registry has that word, whatever its host is called. */
+    if (span_starts(path, "library/"))
         base = path;
     if (span_starts(base, "library/"))
         base = span_skip(base, strlen("library/"));
