@@ -3,6 +3,7 @@
 #include "node/limits.h"
 #include "node/security.h"
 #include "node/volumes.h"
+#include "base/str.h"
 #include "sandbox/sandbox.h"
 
 #include <string.h>
@@ -156,6 +157,14 @@ size_t make_server_ports(struct record *r, size_t at, uint16_t ports[MAKE_PORTS_
         return 0;
     for (size_t i = 0; i < image->port_count && n < MAKE_PORTS_MAX; i++)
         ports[n++] = image->ports[i];
+    JSON_EACH(var, json_get(spec, "env"))
+    {
+        uint64_t number;
+
+        if (n < MAKE_PORTS_MAX && span_is(json_str(json_get(var, "name")), "SANDBOX_PORT") &&
+            str_u64(json_str(json_get(var, "value")), UINT16_MAX, &number) && number)
+            ports[n++] = (uint16_t)number;
+    }
     JSON_EACH(port, json_get(spec, "ports"))
     {
         uint64_t number;

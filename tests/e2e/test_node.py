@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import urllib.error
 import urllib.request
 
 import pytest
@@ -55,6 +56,24 @@ def test_the_runtime_serves(machine):
         process.wait()
     machine.delete("server")
     assert not machine.boxes_of(found)
+
+
+def test_a_token_guards_the_server_and_not_its_owner(machine):
+    machine.apply(pod("guarded", image="registry.example/agent-sandbox/python-runtime-sandbox:v1",
+                      env=[{"name": "SANDBOX_EXEC_TOKEN", "value": "s3cret"}]))
+    url = f"http://{machine.wait_ready('guarded')['status']['podIP']}:8888/execute"
+
+    def execute(headers):
+        request = urllib.request.Request(url, data=b'{"command": "env"}', headers={"content-type": "application/json", **headers})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.read()
+
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        execute({})
+    assert refused.value.code == 401
+    assert b"s3cret" not in execute({"X-Sandbox-Token": "s3cret"})  # commands do not inherit it
+    assert "s3cret" not in machine.kubectl("exec", "guarded", "--", "env")
+    machine.delete("guarded")
 
 
 def test_a_command_runs_and_is_gone_with_its_pod(machine):
