@@ -110,7 +110,7 @@ int admit_envelope(struct op *op, struct json_node *body, struct status *st)
         return status_bad_request(
             st,
             "the namespace of the provided object does not match the namespace sent on the request");
-    if (*op->namespace)
+    if (*op->namespace && !namespace.n)
         json_node_set(meta, "namespace", json_edit_cstr(ed, op->namespace));
     if (*op->name && !name.n)
         json_node_set(meta, "name", json_edit_cstr(ed, op->name));

@@ -2,24 +2,9 @@
 
 #include <strings.h>
 
-struct span span_of(const void *p, size_t n)
-{
-    return (struct span){ p, n };
-}
-
-struct span span_cstr(const char *s)
-{
-    return s ? (struct span){ (const uint8_t *)s, strlen(s) } : SPAN_NONE;
-}
-
 bool span_eq(struct span a, struct span b)
 {
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
-
-bool span_is(struct span a, const char *s)
-{
-    return span_eq(a, span_cstr(s));
 }
 
 bool span_is_nocase(struct span a, const char *s)

@@ -10,6 +10,7 @@
 #include "base/err.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 struct span {
     const uint8_t *p;
@@ -33,10 +34,20 @@ struct buf {
 #define SPAN_ARG(s)    (int)MIN((s).n, (size_t)INT32_MAX), (const char *)(s).p
 /* clang-format on */
 
-struct span span_of(const void *p, size_t n);
-struct span span_cstr(const char *s); /* NULL gives the empty span */
+static inline struct span span_of(const void *p, size_t n)
+{
+    return (struct span){ p, n };
+}
+/* NULL gives the empty span. Here, so that the length of a literal is known when it is compiled. */
+static inline struct span span_cstr(const char *s)
+{
+    return s ? (struct span){ (const uint8_t *)s, strlen(s) } : SPAN_NONE;
+}
 bool span_eq(struct span a, struct span b);
-bool span_is(struct span a, const char *s);
+static inline bool span_is(struct span a, const char *s)
+{
+    return span_eq(a, span_cstr(s));
+}
 bool span_is_nocase(struct span a, const char *s); /* ASCII letters only */
 bool span_starts(struct span a, const char *prefix);
 bool span_ends(struct span a, const char *suffix);

@@ -128,11 +128,6 @@ const struct json *json_get_span(const struct json *object, struct span name)
     return hit;
 }
 
-const struct json *json_get(const struct json *object, const char *name)
-{
-    return json_get_span(object, span_of(name, strlen(name)));
-}
-
 const struct json *json_at(const struct json *array, size_t i)
 {
     JSON_EACH(v, array)

@@ -129,8 +129,11 @@ static inline size_t json_count(const struct json *v)
     return v && v->type >= JSON_ARRAY ? v->n : 0;
 }
 /* The member of that name (the last of several), or NULL. */
-const struct json *json_get(const struct json *object, const char *name);
 const struct json *json_get_span(const struct json *object, struct span name);
+static inline const struct json *json_get(const struct json *object, const char *name)
+{
+    return json_get_span(object, span_of(name, strlen(name)));
+}
 /* Element i, or NULL. Walks: use JSON_EACH for all of them. */
 const struct json *json_at(const struct json *array, size_t i);
 

@@ -184,6 +184,19 @@ struct json_node *json_edit_array(struct json_edit *ed)
     return node_new(ed, (struct json){ .type = JSON_ARRAY }, NULL);
 }
 
+struct json_node *json_edit_room(struct json_edit *ed, enum json_type type, uint32_t n)
+{
+    struct json_item *items = alloc(ed, ((size_t)n + 1) * sizeof *items);
+    struct json_node *node =
+        node_new(ed, (struct json){ .type = (uint8_t)type, .n = items ? n : 0 }, NULL);
+
+    if (ed->is_full)
+        return &ed->spill;
+    node->items = items;
+    node->cap = n + 1;
+    return node;
+}
+
 struct json_node *json_edit_str(struct json_edit *ed, struct span s)
 {
     struct span text = json_edit_text(ed, s);
@@ -355,11 +368,6 @@ struct json_node *json_node_get_span(struct json_node *object, struct span name)
     struct json_item *item = find(object, name);
 
     return item ? json_node_of(object->ed, item) : NULL;
-}
-
-struct json_node *json_node_get(struct json_node *object, const char *name)
-{
-    return json_node_get_span(object, span_cstr(name));
 }
 
 /* One more item at the end, or NULL. */

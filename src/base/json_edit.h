@@ -77,8 +77,11 @@ const struct json *json_node_plain(const struct json_node *node);
 
 /* Elements or members. */
 size_t json_node_count(struct json_node *node);
-struct json_node *json_node_get(struct json_node *object, const char *name);
 struct json_node *json_node_get_span(struct json_node *object, struct span name);
+static inline struct json_node *json_node_get(struct json_node *object, const char *name)
+{
+    return json_node_get_span(object, span_of(name, strlen(name)));
+}
 /* Element i of an array, or NULL. */
 struct json_node *json_node_at(struct json_node *array, size_t i);
 /* Member i of an object in order, or SPAN_NONE and NULL. The span lives as long as the edit. */

@@ -35,6 +35,8 @@ struct json_node *json_node_of(struct json_edit *ed, struct json_item *item);
 /* Squeezes holes out, so that items and positions agree. */
 void json_node_compact(struct json_node *node);
 void json_edit_fill(struct json_edit *ed);
+/* A new container with n items, which are the caller's to fill; null when the edit is full. */
+struct json_node *json_edit_room(struct json_edit *ed, enum json_type type, uint32_t n);
 /* json_build.c: a document of the value, whose compact form has so many bytes; the caller's. NULL: it has to be parsed to be
  * known, or refused. */
 struct json_doc *json_build(struct json_node *node, size_t bytes);

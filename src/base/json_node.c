@@ -116,19 +116,18 @@ static struct json_node *copy(struct json_edit *ed, struct json_node *node, unsi
         return json_edit_number(ed, json_number(&node->v));
     if (node->v.type < JSON_ARRAY)
         return node->v.type == JSON_BOOL ? json_edit_bool(ed, node->v.n) : json_edit_null(ed);
-    to = node->v.type == JSON_ARRAY ? json_edit_array(ed) : json_edit_object(ed);
     json_node_compact(node);
+    to = json_edit_room(ed, (enum json_type)node->v.type, node->v.n);
     for (uint32_t i = 0; i < node->v.n && !json_edit_is_full(ed); i++) {
-        const struct json_item *item = &node->items[i];
-        struct json_node *child =
-            item->is_node ? copy(ed, item->u.node, depth + 1) : json_edit_view(ed, item->u.view);
+        struct json_item *item = &to->items[i];
 
-        if (node->v.type == JSON_ARRAY)
-            json_node_append(to, child);
-        else
-            (void)json_node_set_span(to, span_of(item->name, item->name_n), child);
+        *item = node->items[i];
+        if (item->name && ed != node->ed)
+            item->name = json_edit_text(ed, span_of(item->name, item->name_n)).p;
+        if (item->is_node)
+            item->u.node = copy(ed, item->u.node, depth + 1);
     }
-    return to;
+    return json_edit_is_full(ed) ? json_edit_null(ed) : to;
 }
 
 struct json_node *json_node_copy(struct json_edit *ed, struct json_node *node)
@@ -212,7 +211,7 @@ bool json_node_equal_value(struct json_node *a, const struct json *b)
 
 static bool is_deeper_value(const struct json *v, unsigned max)
 {
-    if (json_type(v) < JSON_ARRAY)
+    if (json_type(v) < JSON_ARRAY || json_skip(v) <= max) /* each level is a node */
         return false;
     if (max == 0)
         return true;

@@ -229,8 +229,9 @@ int apply_config(const struct apply_by *by, struct json_node *live, struct json_
     struct json_node *set, *object, *kept;
     struct manager last, *self;
 
-    if (writing_begin(w, by, live, config, e) < 0 || check_config(w, config, e) < 0)
+    if (writing_begin(w, by, config, e) < 0 || check_config(w, config, e) < 0)
         return -1;
+    writing_compare_with(w, live);
     kept = json_node_get(json_node_get(live, "metadata"), "managedFields");
     if (managed_decode(w->ed, kept, false, &w->managed, e) < 0)
         return err_wrap(e, "failed to decode managed fields");

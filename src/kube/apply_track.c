@@ -55,7 +55,7 @@ int apply_track(const struct apply_by *by, struct json_node *live, struct json_n
         own_resize(NULL, 1, sizeof *w); /* large, and writing_begin() fills it */
     struct manager self;
 
-    if (writing_begin(w, by, live, object, e) < 0)
+    if (writing_begin(w, by, object, e) < 0)
         return -1;
     choose_managed(w, live, object);
     (void)json_node_remove(json_node_get(object, "metadata"), "managedFields");
@@ -66,6 +66,7 @@ int apply_track(const struct apply_by *by, struct json_node *live, struct json_n
         writing_write_managed(w, object);
         return writing_full(w, e);
     }
+    writing_compare_with(w, live);
     writing_drop_unserved(w);
     self = writing_updater(w, writing_manager_name(by));
     writing_settle_others(w, managed_find(&w->managed, &self));

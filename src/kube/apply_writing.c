@@ -38,8 +38,8 @@ static struct json_node *without_managed(struct json_edit *ed, struct json_node 
     return copy;
 }
 
-int writing_begin(struct writing *w, const struct apply_by *by, struct json_node *live,
-                  struct json_node *object, struct err *e)
+int writing_begin(struct writing *w, const struct apply_by *by, struct json_node *object,
+                  struct err *e)
 {
     w->by = by;
     w->ed = json_node_edit(object);
@@ -50,8 +50,13 @@ int writing_begin(struct writing *w, const struct apply_by *by, struct json_node
     if (!w->version)
         return err_set(e, ERR_PROTOCOL, "%s is not served in version '%s'", by->kind->name,
                        by->version);
-    w->live = live ? without_managed(w->ed, live) : writing_empty_object(w->ed, w->version->type);
+    w->live = NULL;
     return 0;
+}
+
+void writing_compare_with(struct writing *w, struct json_node *live)
+{
+    w->live = live ? without_managed(w->ed, live) : writing_empty_object(w->ed, w->version->type);
 }
 
 struct json_node *writing_in_version(const struct writing *w, struct json_node *object,

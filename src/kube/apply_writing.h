@@ -28,9 +28,11 @@ struct writing {
 /* Members of metadata that every object has, or that only the server sets, are nobody's. Ended by NULL. */
 extern const char *const writing_nobodys[];
 
-/* Fills all but `object`, with no managers yet. */
-int writing_begin(struct writing *w, const struct apply_by *by, struct json_node *live,
-                  struct json_node *object, struct err *e);
+/* Fills all but `live` and `object`, with no managers yet. */
+int writing_begin(struct writing *w, const struct apply_by *by, struct json_node *object,
+                  struct err *e);
+/* Fills `live`: NULL is the empty object. */
+void writing_compare_with(struct writing *w, struct json_node *live);
 const struct kind_version *writing_version_of(const struct kind *kind, struct span api_version);
 struct span writing_api_version(const struct writing *w);
 const char *writing_manager_name(const struct apply_by *by);

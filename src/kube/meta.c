@@ -51,29 +51,41 @@ size_t object_finalizer_count(const struct object *o)
     return json_type(list) == JSON_ARRAY ? json_count(list) : 0;
 }
 
-static const char *text_of(const struct json *owner, const char *name)
+/* In one walk of its members: every event of a dependent asks for it. */
+static bool read_owner(const struct json *owner, struct object_owner *ret)
 {
-    const char *text = json_cstr(json_get(owner, name));
+    bool is_controller = false;
 
-    return text ? text : "";
+    *ret = (struct object_owner){ .api_version = "", .kind = "", .name = "", .uid = "" };
+    JSON_MEMBERS(name, value, owner)
+    {
+        struct span key = json_str(name);
+        const char **text = span_is(key, "uid")          ? &ret->uid
+                            : span_is(key, "name")       ? &ret->name
+                            : span_is(key, "kind")       ? &ret->kind
+                            : span_is(key, "apiVersion") ? &ret->api_version
+                                                         : NULL;
+
+        if (text)
+            *text = json_cstr(value) ? json_cstr(value) : "";
+        else if (span_is(key, "controller"))
+            (void)json_bool(value, &is_controller);
+        else if (span_is(key, "blockOwnerDeletion"))
+            (void)json_bool(value, &ret->is_blocking);
+    }
+    return is_controller;
 }
 
 bool object_owner_controller(const struct object *o, struct object_owner *ret)
 {
     JSON_EACH(owner, json_get(object_meta(o), "ownerReferences"))
     {
-        bool is_controller = false, is_blocking = false;
+        struct object_owner found;
 
-        (void)json_bool(json_get(owner, "controller"), &is_controller);
-        (void)json_bool(json_get(owner, "blockOwnerDeletion"), &is_blocking);
-        if (!is_controller)
-            continue;
-        *ret = (struct object_owner){ .api_version = text_of(owner, "apiVersion"),
-                                      .kind = text_of(owner, "kind"),
-                                      .name = text_of(owner, "name"),
-                                      .uid = text_of(owner, "uid"),
-                                      .is_blocking = is_blocking };
-        return true;
+        if (read_owner(owner, &found)) {
+            *ret = found;
+            return true;
+        }
     }
     return false;
 }

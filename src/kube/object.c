@@ -1,5 +1,6 @@
 #include "kube/object.h"
 
+#include "base/json_num.h"
 #include "base/str.h"
 #include "kube/kind.h"
 
@@ -348,7 +349,7 @@ struct object *object_with_version(const struct object *o, uint64_t version)
 struct json_node *object_thaw(const struct object *o, const char *api_version, struct json_edit *ed)
 {
     struct json_node *root = json_edit_object(ed);
-    char version[24];
+    char version[JSON_NUM_TEXT_BYTES];
 
     if (api_version) {
         json_node_set(root, "apiVersion", json_edit_cstr(ed, api_version));
@@ -357,9 +358,8 @@ struct json_node *object_thaw(const struct object *o, const char *api_version, s
     for (uint32_t i = 0; i < o->n; i++)
         json_node_set(root, o->members[i].name, json_edit_doc(ed, o->members[i].doc));
     if (o->version) {
-        (void)snprintf(version, sizeof version, "%llu", (unsigned long long)o->version);
         json_node_set(json_node_get(root, "metadata"), "resourceVersion",
-                      json_edit_cstr(ed, version));
+                      json_edit_str(ed, span_of(version, json_num_write_u64(o->version, version))));
     }
     return root;
 }
@@ -438,25 +438,39 @@ bool object_is_same(const struct object *a, const struct object *b)
     return object_differs_only(a, b, none);
 }
 
+static int add_all(struct buf *out, const struct span *parts, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (buf_add(out, parts[i], e) < 0)
+            return -1;
+    return 0;
+}
+
 /* {"resourceVersion":"7",<the rest> */
 static int write_meta(const struct object *o, struct buf *out, struct err *e)
 {
     struct span bytes = json_doc_bytes(o->members[0].doc);
+    char version[JSON_NUM_TEXT_BYTES];
+    const struct span parts[] = { SPAN("{\"resourceVersion\":\""),
+                                  span_of(version, json_num_write_u64(o->version, version)),
+                                  bytes.n > 2 ? SPAN("\",") : SPAN("\""), span_skip(bytes, 1) };
 
-    if (o->version == 0)
-        return buf_add(out, bytes, e);
-    if (buf_addf(out, e, "{\"resourceVersion\":\"%llu\"%s", (unsigned long long)o->version,
-                 bytes.n > 2 ? "," : "") < 0)
-        return -1;
-    return buf_add(out, span_skip(bytes, 1), e);
+    return o->version ? add_all(out, parts, LEN(parts), e) : buf_add(out, bytes, e);
+}
+
+static int write_type(const struct object *o, const char *api_version, struct buf *out,
+                      struct err *e)
+{
+    const struct span parts[] = { SPAN("{\"apiVersion\":\""), span_cstr(api_version),
+                                  SPAN("\",\"kind\":\""), span_cstr(o->kind->name), SPAN("\",") };
+
+    return api_version ? add_all(out, parts, LEN(parts), e) : buf_addc(out, '{', e);
 }
 
 static int write_all(const struct object *o, const char *api_version, struct buf *out,
                      struct err *e)
 {
-    if (buf_addc(out, '{', e) < 0 ||
-        (api_version && buf_addf(out, e, "\"apiVersion\":\"%s\",\"kind\":\"%s\",", api_version,
-                                 o->kind->name) < 0))
+    if (write_type(o, api_version, out, e) < 0)
         return -1;
     for (uint32_t i = 0; i < o->n; i++) {
         struct span name = span_cstr(o->members[i].name);
