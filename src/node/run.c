@@ -39,7 +39,9 @@ static void copy(char *to, struct span from)
 bool run_read(const char *name, struct run_id *ret)
 {
     struct span rest = span_cstr(name), uid, container;
+    char again[RUN_NAME_BYTES];
     uint64_t attempt;
+    struct err e;
 
     if (!span_cut(&rest, '_', &uid) || !is_plain(uid, RUN_UID_MAX_BYTES) ||
         !span_cut(&rest, '_', &container) || !is_plain(container, RUN_CONTAINER_MAX_BYTES) ||
@@ -48,5 +50,7 @@ bool run_read(const char *name, struct run_id *ret)
     copy(ret->uid, uid);
     copy(ret->container, container);
     ret->attempt = (uint32_t)attempt;
-    return true;
+    /* One name is one attempt: 01 is not 1. */
+    return run_name(again, ret->uid, ret->container, ret->attempt, &e) == 0 &&
+           strcmp(again, name) == 0;
 }

@@ -37,10 +37,10 @@ static void test_names_are_read_back(void **state)
 
 static void test_other_texts_are_no_names(void **state)
 {
-    static const char *const others[] = { "",           "demo",        UID,
-                                          UID "_main",  UID "_main_",  UID "_main_x",
-                                          UID "__0",    "_main_0",     UID "_main_4294967296",
-                                          UID "_m/n_0", UID "_main_-1" };
+    static const char *const others[] = { "",           "demo",         UID,
+                                          UID "_main",  UID "_main_",   UID "_main_x",
+                                          UID "__0",    "_main_0",      UID "_main_4294967296",
+                                          UID "_m/n_0", UID "_main_-1", UID "_main_01" };
     char name[RUN_NAME_BYTES];
     struct run_id id;
     struct err e;
