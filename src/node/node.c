@@ -206,6 +206,9 @@ static void resume(struct keymap_node *node, void *ctx)
 
     if (r->pod)
         record_add_status(r);
+    /* It was made, and we were killed before its status could say where. */
+    if (r->pod && !*r->ip && record_running(r) != SIZE_MAX)
+        addresses_take(&r->node->addresses, r->namespace, r->name, r->ip);
     for (size_t i = 0; i < r->life.n; i++) {
         if (r->life.v[i].now.state != RUN_UP)
             continue;
