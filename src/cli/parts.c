@@ -258,5 +258,7 @@ int parts_command(int argc, char **argv)
     if (command_take_stdin(&listen_fd, &e) < 0 || find_things(&o, &p, &e) < 0 ||
         serve(&p, listen_fd, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
+    own_fd_close(&p.logs_fd);
+    free(p.host);
     return 0;
 }
