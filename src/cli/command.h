@@ -62,6 +62,8 @@ int status_command(int argc, char **argv);
 extern const struct opt_program env_program, kubeconfig_program; /* both in env.c */
 int env_command(int argc, char **argv);
 int kubeconfig_command(int argc, char **argv);
+extern const struct opt_program in_cluster_program;
+int in_cluster_command(int argc, char **argv);
 extern const struct opt_program token_program;
 int token_command(int argc, char **argv);
 extern const struct opt_program node_program;

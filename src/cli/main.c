@@ -26,6 +26,8 @@ static const struct command commands[] = {
     { "kubeconfig", "print it, or put it into your own", &kubeconfig_program, kubeconfig_command },
     { "env", "print what a shell sets for kubectl and the SDKs", &env_program, env_command },
     { "token", "make a token for one namespace", &token_program, token_command },
+    { "in-cluster", "run a command as if it were in a Pod", &in_cluster_program,
+      in_cluster_command },
     QUICK_COMMANDS,
     { "apiserver", "serve the Kubernetes API for sandboxes, alone", &apiserver_program,
       apiserver_command },

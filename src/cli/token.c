@@ -2,16 +2,13 @@
 #include "cli/command.h"
 
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/str.h"
-#include "cli/api.h"
+#include "cli/grant.h"
 #include "kubeclient/kubeconfig.h"
 #include "up/place.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define RBAC "rbac.authorization.k8s.io"
 
 struct token_options {
     const char *data, *namespace, *name, *role, *output;
@@ -44,114 +41,14 @@ const struct opt_program token_program = {
         "and changes nothing elsewhere. Delete the account, and its tokens end with it.",
 };
 
-struct granting {
+struct printed {
     const struct token_options *o;
-    struct api api;
     struct buf token;
 };
 
-static void take_token(void *ctx, const struct kube_answer *answer)
-{
-    struct granting *g = ctx;
-    struct err e;
-
-    (void)buf_add(&g->token, json_str(json_get(json_get(answer->body, "status"), "token")), &e);
-}
-
-/* What is there already stays as it is. */
-static int create(struct granting *g, const char *group, const char *plural, const char *namespace,
-                  struct span text, struct err *e)
-{
-    OWN(json_doc_done) struct json_doc *doc = NULL;
-    OWN(object_done) struct object *object = NULL;
-    const struct kind *kind = kind_find(group, NULL, plural);
-
-    if (json_parse(text, NULL, &doc, e) < 0 ||
-        object_parse(kind, json_doc_root(doc), &object, e) < 0)
-        return -1;
-    if (api_call(&g->api,
-                 &(struct kube_request){
-                     .verb = KUBE_CREATE, .kind = kind, .namespace = namespace, .object = object },
-                 NULL, NULL, e) == 0 ||
-        e->code == ERR_EXISTS)
-        return 0;
-    return -1;
-}
-
-static int create_named(struct granting *g, const char *plural, const char *namespace,
-                        const char *name, struct err *e)
-{
-    OWN(buf_done) struct buf text = BUF_INIT(4096);
-    struct json_out out;
-
-    json_out_init(&out, &text, 0);
-    json_out_object_begin(&out);
-    json_out_key(&out, "metadata"), json_out_object_begin(&out);
-    json_out_key(&out, "name"), json_out_cstr(&out, name);
-    json_out_object_end(&out);
-    json_out_object_end(&out);
-    return json_out_end(&out, e) < 0 ? -1 : create(g, "", plural, namespace, buf_span(&text), e);
-}
-
-static int bind_role(struct granting *g, struct err *e)
-{
-    OWN(buf_done) struct buf text = BUF_INIT(8192), name = BUF_INIT(1024);
-    const struct token_options *o = g->o;
-    struct json_out out;
-
-    if (buf_addf(&name, e, "%s-%s", o->name, o->role) < 0)
-        return -1;
-    json_out_init(&out, &text, 0);
-    json_out_object_begin(&out);
-    json_out_key(&out, "metadata"), json_out_object_begin(&out);
-    json_out_key(&out, "name"), json_out_cstr(&out, buf_cstr(&name));
-    json_out_object_end(&out);
-    json_out_key(&out, "roleRef"), json_out_object_begin(&out);
-    json_out_key(&out, "apiGroup"), json_out_cstr(&out, RBAC);
-    json_out_key(&out, "kind"), json_out_cstr(&out, "ClusterRole");
-    json_out_key(&out, "name"), json_out_cstr(&out, o->role);
-    json_out_object_end(&out);
-    json_out_key(&out, "subjects"), json_out_array_begin(&out), json_out_object_begin(&out);
-    json_out_key(&out, "kind"), json_out_cstr(&out, "ServiceAccount");
-    json_out_key(&out, "name"), json_out_cstr(&out, o->name);
-    json_out_key(&out, "namespace"), json_out_cstr(&out, o->namespace);
-    json_out_object_end(&out), json_out_array_end(&out);
-    json_out_object_end(&out);
-    return json_out_end(&out, e) < 0
-               ? -1
-               : create(g, RBAC, "rolebindings", o->namespace, buf_span(&text), e);
-}
-
-static int ask_token(struct granting *g, struct err *e)
-{
-    char body[256];
-
-    (void)snprintf(body, sizeof body,
-                   "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
-                   "\"spec\":{\"expirationSeconds\":%llu}}",
-                   (unsigned long long)(g->o->life_ms / 1000));
-    return api_call(&g->api,
-                    &(struct kube_request){ .verb = KUBE_CREATE,
-                                            .kind = kind_find("", NULL, "serviceaccounts"),
-                                            .namespace = g->o->namespace,
-                                            .name = g->o->name,
-                                            .sub = "token",
-                                            .body = span_cstr(body) },
-                    take_token, g, e);
-}
-
-static int grant(struct granting *g, struct err *e)
-{
-    return create_named(g, "namespaces", NULL, g->o->namespace, e) < 0 ||
-                   create_named(g, "serviceaccounts", g->o->namespace, g->o->name, e) < 0 ||
-                   bind_role(g, e) < 0 || ask_token(g, e) < 0
-               ? -1
-               : 0;
-}
-
 /* ---- what is printed ---- */
 
-static int write_kubeconfig(const struct granting *g, const char *admin, struct buf *out,
+static int write_kubeconfig(const struct printed *g, const char *admin, struct buf *out,
                             struct err *e)
 {
     const struct token_options *o = g->o;
@@ -179,16 +76,17 @@ static int run(const struct token_options *o, struct err *e)
     OWN(place_done) struct place place = PLACE_INIT;
     OWN(place_info_done) struct place_info info = { 0 };
     OWN(buf_done) struct buf text = BUF_INIT(256 * 1024);
-    struct granting g = { .o = o, .api = API_INIT, .token = BUF_INIT(64 * 1024) };
+    OWN(api_done) struct api api = API_INIT;
+    const struct grant grant = { o->namespace, o->name, o->role, o->life_ms / 1000 };
+    struct printed g = { .o = o, .token = BUF_INIT(GRANT_TOKEN_MAX_BYTES) };
     int rc = -1;
 
     if (place_open(&place, o->data, false, e) == 0 && place_read(&place, &info, e) == 0 &&
-        api_open(&g.api, info.kubeconfig, e) == 0 && grant(&g, e) == 0)
+        api_open(&api, info.kubeconfig, e) == 0 && grant_token(&api, &grant, &g.token, e) == 0)
         rc = strcmp(o->output, "kubeconfig") == 0 ? write_kubeconfig(&g, info.kubeconfig, &text, e)
                                                   : buf_addf(&text, e, "%s\n", buf_cstr(&g.token));
     if (rc == 0)
         rc = fd_write_all(1, buf_span(&text), e);
-    api_done(&g.api);
     buf_done(&g.token);
     return rc;
 }

@@ -71,3 +71,13 @@ def test_a_page_in_a_browser(up):
     assert curl(caller.NOBODY, f"{up.ready['router']}/execute", "-d", "{}", *page)[2] == "403"
     rebound = ["-H", "Host: elsewhere.example", "-H", "X-Sandbox-ID: any"]
     assert curl(caller.NOBODY, f"{up.ready['router']}/", *rebound)[2] in ("403", "421")
+
+
+def test_in_cluster_of_a_user(up):
+    """The view of a Pod, without rights: an account's files where none are, and ids as they were."""
+    kept = sorted(name for name in os.listdir("/run") if os.path.isdir(f"/run/{name}") and name != "secrets")[0]
+    show = f"cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo; id -u; ls -d /run/{kept}; tail -1 /etc/hosts"
+    shown = up.run("in-cluster", "-n", "team-b", "--", "sh", "-c", f"{show}; echo $KUBERNETES_SERVICE_PORT", cwd="/").stdout.split("\n")
+    assert shown[:3] == ["team-b", str(caller.NOBODY), f"/run/{kept}"]
+    assert ".svc.cluster.local " in shown[3] and shown[4] == up.ready["listen"][0].rpartition(":")[2]
+    assert not os.path.exists("/run/secrets/kubernetes.io")

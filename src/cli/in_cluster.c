@@ -1,0 +1,333 @@
+/* silica in-cluster: a command that finds what a Pod of a cluster would: the account of its namespace, the API server by
+ * variables, sandboxes by name. */
+#include "cli/in_cluster.h"
+
+#include "base/fd.h"
+#include "cli/command.h"
+#include "cli/grant.h"
+#include "ev/child.h"
+#include "ev/spawn.h"
+#include "isolate/dir.h"
+#include "kube/informer.h"
+#include "kubeclient/kubeconfig.h"
+#include "net/addr.h"
+#include "up/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define HOSTS_MAX_BYTES (4 << 20)
+#define ENV_MAX         4096
+#define TOKEN_LIFE_S    (7 * 24 * 3600)
+
+struct in_cluster_options {
+    const char *data, *namespace, *role, *inside;
+    bool is_help;
+};
+
+#define AT_FIELD(field) offsetof(struct in_cluster_options, field)
+
+/* clang-format off */
+static const struct opt opts[] = {
+    { "--namespace", NULL, OPT_STR, AT_FIELD(namespace), "default", 0, 0, "NS", "the namespace it is in; made when it is not there", NULL, 'n' },
+    { "--role", NULL, OPT_STR, AT_FIELD(role), "edit", 0, 0, "ROLE", "what it may do there: view, edit, admin or another ClusterRole" },
+    { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory of what is up" },
+    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    { "--inside", NULL, OPT_STR, AT_FIELD(inside), NULL, 0, 0, "DIR", NULL },
+};
+/* clang-format on */
+
+const struct opt_program in_cluster_program = {
+    .name = "silica in-cluster",
+    .usage = "[-n NS] -- COMMAND [ARG...]",
+    .example = "silica in-cluster -n team-a -- python3 agent.py",
+    .opts = opts,
+    .opt_count = LEN(opts),
+    .epilog =
+        "COMMAND finds what a Pod of that namespace would find: the token of a service account below /var/run/secrets,\n"
+        "KUBERNETES_SERVICE_HOST and _PORT, and sandboxes as NAME.NS.svc.cluster.local. All else is this machine.",
+};
+
+struct session {
+    const struct in_cluster_options *o;
+    struct api api;
+    struct ev_children *kids;
+    struct informer *sandboxes;
+    struct ev_child child;
+    char **command;
+    char dir[4200], host[128], port[16];
+    int hosts_fd;
+    pid_t pid;
+    int code;
+    struct err e;
+    bool has_failed;
+};
+
+/* ---- names ---- */
+
+static void add_sandbox(const struct object *o, struct buf *text)
+{
+    const char *ip = json_cstr(json_at(object_at(o, "status.podIPs"), 0));
+    struct err e;
+
+    if (ip)
+        (void)buf_addf(text, &e, "%s %s.%s.svc.cluster.local %s.%s.svc %s.%s\n", ip, object_name(o),
+                       object_namespace(o), object_name(o), object_namespace(o), object_name(o),
+                       object_namespace(o));
+}
+
+/* In place: the file that the command sees is this one, and no other can be put there. */
+static int write_hosts(struct session *s, struct err *e)
+{
+    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    OWN(buf_done) struct buf text = BUF_INIT(HOSTS_MAX_BYTES);
+    struct object *o;
+
+    if (fd_read_file("/etc/hosts", &text, e) < 0)
+        buf_clear(&text);
+    if (buf_addf(&text, e, "\n127.0.0.1 kubernetes.default.svc kubernetes.default\n") < 0)
+        return -1;
+    informer_walk_all(&w, s->sandboxes);
+    while ((o = informer_walk_next(&w)))
+        add_sandbox(o, &text);
+    if (pwrite(s->hosts_fd, text.p, text.n, 0) != (ssize_t)text.n ||
+        ftruncate(s->hosts_fd, (off_t)text.n) < 0)
+        return err_sys(e, "cannot write the names of sandboxes");
+    return 0;
+}
+
+static void fail(struct session *s)
+{
+    s->has_failed = true;
+    ev_loop_stop(s->api.loop);
+}
+
+static void look(struct session *s)
+{
+    if (informer_is_synced(s->sandboxes) && s->pid && write_hosts(s, &s->e) < 0)
+        fail(s);
+}
+
+static void on_add(void *ctx, struct object *o, bool is_initial)
+{
+    (void)o, (void)is_initial;
+    look(ctx);
+}
+
+static void on_update(void *ctx, struct object *old, struct object *now)
+{
+    (void)old, (void)now;
+    look(ctx);
+}
+
+static void on_delete(void *ctx, struct object *last)
+{
+    (void)last;
+    look(ctx);
+}
+
+/* ---- the command ---- */
+
+static void on_ended(void *ctx)
+{
+    struct session *s = ctx;
+    int status = s->child.wait_status;
+
+    s->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ev_loop_stop(s->api.loop);
+}
+
+static bool is_replaced(const char *variable)
+{
+    return strncmp(variable, "KUBECONFIG=", 11) == 0 ||
+           strncmp(variable, "KUBERNETES_SERVICE_", 19) == 0;
+}
+
+static int start(struct session *s, struct err *e)
+{
+    char host[160], port[64], https[64], *env[ENV_MAX + 4], *argv[ENV_MAX];
+    struct spawn_spec spec = SPAWN_SPEC_INIT;
+    struct spawn_fail why;
+    size_t n = 0, words = 0;
+
+    (void)snprintf(host, sizeof host, "KUBERNETES_SERVICE_HOST=%s", s->host);
+    (void)snprintf(port, sizeof port, "KUBERNETES_SERVICE_PORT=%s", s->port);
+    (void)snprintf(https, sizeof https, "KUBERNETES_SERVICE_PORT_HTTPS=%s", s->port);
+    env[n++] = host, env[n++] = port, env[n++] = https;
+    for (char **v = environ; *v && n < ENV_MAX; v++)
+        if (!is_replaced(*v))
+            env[n++] = *v;
+    env[n] = NULL;
+    argv[words++] = (char *)"/proc/self/exe", argv[words++] = (char *)"in-cluster";
+    argv[words++] = (char *)"--inside", argv[words++] = s->dir, argv[words++] = (char *)"--";
+    for (char **word = s->command; *word && words + 1 < LEN(argv); word++)
+        argv[words++] = *word;
+    argv[words] = NULL;
+    spec.argv = argv;
+    spec.envp = env;
+    s->pid = spawn(&spec, &why);
+    if (s->pid < 0)
+        return spawn_err(e, &spec, why);
+    ev_child_watch(s->kids, &s->child, s->pid, on_ended, s);
+    return 0;
+}
+
+static void on_synced(void *ctx)
+{
+    struct session *s = ctx;
+
+    if (write_hosts(s, &s->e) < 0 || start(s, &s->e) < 0)
+        fail(s);
+}
+
+/* The terminal tells the command itself of INT and QUIT; what is for us alone is passed on. */
+static void on_signal(void *ctx, int number)
+{
+    struct session *s = ctx;
+
+    if (s->pid > 0 && (number == SIGTERM || number == SIGHUP))
+        (void)kill(s->pid, number);
+}
+
+/* ---- files ---- */
+
+static int write_account(struct session *s, const char *kubeconfig, struct err *e)
+{
+    OWN(buf_done) struct buf token = BUF_INIT(GRANT_TOKEN_MAX_BYTES);
+    const struct grant grant = { s->o->namespace, "silica-in-cluster", s->o->role, TOKEN_LIFE_S };
+    struct kubeconfig k = { 0 };
+    OWN_FD int dir_fd = -1;
+    char path[4300];
+    int rc = -1;
+
+    (void)snprintf(path, sizeof path, "%s/account", s->dir);
+    if (mkdir(path, 0700) < 0)
+        return err_sys(e, "cannot make '%s'", path);
+    dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0)
+        return err_sys(e, "cannot open '%s'", path);
+    if (grant_token(&s->api, &grant, &token, e) == 0 &&
+        kubeconfig_load(&(struct kubeconfig_choice){ .file = kubeconfig }, &k, e) == 0 &&
+        dir_write(dir_fd, "token", buf_span(&token), e) == 0 &&
+        dir_write(dir_fd, "ca.crt", buf_span(&k.ca_pem), e) == 0)
+        rc = dir_write(dir_fd, "namespace", span_cstr(s->o->namespace), e);
+    kubeconfig_done(&k);
+    return rc;
+}
+
+static void remove_files(const struct session *s)
+{
+    static const char *const files[] = { "account/token", "account/ca.crt", "account/namespace",
+                                         "hosts" };
+    static const char *const dirs[] = { "account", "run", "" };
+    char path[4400];
+
+    EACH(file, files) {
+        (void)snprintf(path, sizeof path, "%s/%s", s->dir, *file);
+        (void)unlink(path);
+    }
+    EACH(dir, dirs) {
+        (void)snprintf(path, sizeof path, "%s/%s", s->dir, *dir);
+        (void)rmdir(path);
+    }
+}
+
+static int make_files(struct session *s, const struct place *place, const struct place_info *info,
+                      struct err *e)
+{
+    OWN_MEM char *host = NULL;
+    char path[4300];
+    struct span name;
+    uint16_t port;
+
+    if (net_addr_split(info->listen, &name, &port, e) < 0)
+        return -1;
+    host = span_dup(name);
+    (void)snprintf(s->host, sizeof s->host, "%s", host);
+    (void)snprintf(s->port, sizeof s->port, "%u", port);
+    (void)snprintf(s->dir, sizeof s->dir, "%s/in-cluster.XXXXXX", place->path);
+    if (!mkdtemp(s->dir))
+        return err_sys(e, "cannot make a directory in '%s'", place->path);
+    (void)snprintf(path, sizeof path, "%s/hosts", s->dir);
+    s->hosts_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (s->hosts_fd < 0)
+        return err_sys(e, "cannot make '%s'", path);
+    return write_account(s, info->kubeconfig, e);
+}
+
+/* ---- the whole ---- */
+
+static int run(struct session *s, struct err *e)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP, 0 };
+    static const struct informer_listener listener = {
+        .on_add = on_add, .on_update = on_update, .on_delete = on_delete, .on_synced = on_synced
+    };
+    const struct informer_spec spec = { .kind = kind_find("agents.x-k8s.io", NULL, "sandboxes") };
+
+    if (ev_children_open(s->api.loop, signals, on_signal, s, &s->kids, e) < 0 ||
+        informer_new(s->api.client, &spec, &s->sandboxes, e) < 0)
+        return -1;
+    informer_listen(s->sandboxes, &listener, s);
+    informer_start(s->sandboxes);
+    ev_loop_run(s->api.loop);
+    informer_close(s->sandboxes);
+    if (!s->has_failed)
+        return 0;
+    *e = s->e;
+    return -1;
+}
+
+static int outside(const struct in_cluster_options *o, char **command)
+{
+    OWN(place_done) struct place place = PLACE_INIT;
+    OWN(place_info_done) struct place_info info = { 0 };
+    struct session s = { .o = o, .api = API_INIT, .command = command, .hosts_fd = -1 };
+    struct err e;
+    int rc = -1;
+
+    if (place_open(&place, o->data, false, &e) == 0 && place_read(&place, &info, &e) == 0 &&
+        api_open(&s.api, info.kubeconfig, &e) == 0 && make_files(&s, &place, &info, &e) == 0)
+        rc = run(&s, &e);
+    if (*s.dir)
+        remove_files(&s);
+    own_fd_close(&s.hosts_fd);
+    if (s.kids)
+        ev_children_close(s.kids);
+    api_done(&s.api);
+    return rc < 0 ? command_fail(&e, EXIT_FAILED) : s.code;
+}
+
+static int inside(const char *dir, char **command)
+{
+    struct err e;
+
+    if (in_cluster_enter(dir, &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    (void)execvp(command[0], command);
+    (void)err_sys(&e, "cannot run '%s'", command[0]);
+    return command_fail(&e, e.sys == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+}
+
+int in_cluster_command(int argc, char **argv)
+{
+    struct in_cluster_options o = { 0 };
+    struct err e;
+    int rest;
+
+    if (opt_parse(&in_cluster_program, argc, argv, &o, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (o.is_help)
+        return command_show(opt_help, &in_cluster_program);
+    if (rest == argc) {
+        (void)err_set(&e, ERR_USAGE, "no command given");
+        err_hint(&e, "silica in-cluster -- COMMAND");
+        return command_fail(&e, EXIT_USAGE);
+    }
+    return o.inside ? inside(o.inside, argv + rest) : outside(&o, argv + rest);
+}
