@@ -81,8 +81,8 @@ def test_a_command_runs_and_is_gone_with_its_pod(machine):
     machine.apply(pod("plain", command=["sh", "-c", f"echo out; echo err >&2; exec sleep {mark}"]))
     machine.wait_ready("plain")
     assert machine.kubectl("exec", "plain", "--", "sh", "-c", "echo $HOSTNAME; hostname").split() == ["plain", "plain"]
-    assert sorted(machine.kubectl("logs", "plain").split()) == ["err", "out"]
-    assert len(proc.with_argument(mark)) == 1
+    machine.wait(lambda: sorted(machine.kubectl("logs", "plain").split()) == ["err", "out"], "both words")
+    wait_until(lambda: len(proc.with_argument(mark)) == 1, 30)
     machine.delete("plain")
     wait_until(lambda: not proc.with_argument(mark), 30)
 

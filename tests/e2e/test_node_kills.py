@@ -30,7 +30,7 @@ def test_a_new_node_takes_over(machine):
     m.apply(pod("stays", command=["sh", "-c", f"echo first; exec sleep {mark}"]), pod("goes", command=["sleep", short]),
             pod("ends", command=["sh", "-c", "while ! test -e /tmp/end; do sleep 0.05; done; exit 6"], restartPolicy="Never"))
     before = {name: m.wait_ready(name) for name in ("stays", "goes", "ends")}
-    running = proc.with_argument(mark)  # PID 1 has it among its words, too
+    running = wait_until(lambda: proc.with_argument(mark), 30)
     m.node.kill()
     # While nobody looks: one Pod is deleted, another one's command ends.
     m.kubectl("delete", "pod", "goes", "--force", "--grace-period=0")
@@ -90,9 +90,9 @@ def test_a_node_that_is_told_to_end_leaves_its_sandboxes(machine):
     m, mark = machine, proc.unique_sleep()
     m.apply(pod("stays", command=["sleep", mark]))
     m.wait_ready("stays")
-    running = proc.with_argument(mark)  # PID 1, and the command
+    running = wait_until(lambda: len(found := proc.with_argument(mark)) == 2 and found, 30)  # PID 1, and the command
     m.node.end()
-    assert running and proc.with_argument(mark) == running
+    assert proc.with_argument(mark) == running
     m.start_node()
     rest(m)
     wait_until(lambda: not proc.with_argument(mark), 30)
