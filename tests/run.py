@@ -34,7 +34,7 @@ TREE = pathlib.Path(__file__).resolve().parents[1]
 TESTS = TREE / "tests"
 TIERS = ["unit", "asan", "e2e", "conformance", "security"]
 SECOND_TRIES = 3  # of a suite; where more fail, it is no accident
-SUITE_TIMEOUT_S = int(os.environ.get("SILICA_SUITE_TIMEOUT_S", "900"))  # soaks take longer
+SUITE_TIMEOUT_S = int(os.environ.get("SILICA_SUITE_TIMEOUT_S", "1800"))  # soaks take longer
 
 # suite: (virtualenv, what pytest is given below tests/)
 SUITES = {
