@@ -1,5 +1,5 @@
 """What people run works in a sandbox, as root and as an account that has nothing: compilers, git, Python with its
-packages, node. What a machine does not have is skipped."""
+packages, node, Chromium. What a machine does not have is skipped; `make setup-test` installs Chromium."""
 
 import base64
 import hashlib
