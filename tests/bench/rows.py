@@ -12,6 +12,7 @@ import kube_rows
 import boxes
 import load
 import router_rows
+import up_rows
 from harness import proc, server
 from peers.nginx import Nginx
 
@@ -325,9 +326,9 @@ def of_sandboxes(row):
 ROWS = {"exec64": exec64, "exec1": exec1, "probe": probe, "transfer": transfer, "memory": memory, "start": start,
         **{name: of_sandboxes(row) for name, row in boxes.ROWS.items()}, "json": json_row, "informer": informer, "binary": binary, "kube": kube_rows.kube, "local": kube_rows.local,
         "claims": kube_rows.claims,
-        **{name: of_sandboxes(row) for name, row in router_rows.ROWS.items()}}
+        **{name: of_sandboxes(row) for name, row in (router_rows.ROWS | up_rows.ROWS).items()}}
 TITLES = {"exec64": "exec of /bin/true, 64 clients", "exec1": "exec of /bin/true, 1 client",
           "probe": "probe while 100 commands sleep and 64 clients execute", "upload": "upload of 100 MiB",
           "download": "download of 100 MiB", "memory": "memory, idle beside a second instance",
           "start": "start: exec to serving", **boxes.TITLES, "json": "JSON, a 5 KB Pod", "informer": "a copy of 10,000 Pods, kept up", "binary": "the program", **kube_rows.TITLES,
-          **router_rows.TITLES}
+          **router_rows.TITLES, **up_rows.TITLES}

@@ -1,0 +1,297 @@
+/* up_claims: how long a client of `silica up` waits for sandboxes: from the start of a claim's creation until a watch of the same
+ * client shows it ready, over HTTPS on connections that are kept.
+ *
+ *     up_claims KUBECONFIG POOL each COUNT      one claim after the other; each is deleted, and the next made when all is quiet
+ *     up_claims KUBECONFIG POOL stay COUNT      all of them at once, and they stay
+ *
+ * A pool with sandboxes gives warm ones, a pool of none cold ones. One line of JSON on stdout. */
+#include "base/log.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "bench/measure.h"
+#include "controller/condition.h"
+#include "ev/timer.h"
+#include "kube/informer.h"
+#include "kubeclient/kubeclient.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define COUNT_MAX    100000
+#define AT_ONCE      32    /* creations on their way */
+#define LOOK_MS      10    /* between two looks whether all is quiet */
+#define PATIENCE_MS  60000 /* for the next thing to happen */
+#define NAMESPACE    "default"
+#define GROUP        "extensions.agents.x-k8s.io"
+#define CLAIM_PREFIX "bench-"
+
+struct claim {
+    struct bench *bench;
+    int64_t begun, answered, ready; /* ns; 0: not yet */
+};
+
+struct bench {
+    struct ev_loop *loop;
+    struct kube_client *client;
+    struct informer *claims;
+    struct ev_timer look, patience;
+    const char *pool;
+    bool is_each;
+    size_t count, made, answered, ready;
+    size_t pods; /* when all is quiet; SIZE_MAX: not known yet */
+    int64_t started;
+    struct claim *all;
+};
+
+static void look(void *ctx);
+
+static void lose_patience(void *ctx)
+{
+    struct bench *b = ctx;
+
+    (void)fprintf(stderr, "up_claims: nothing happened for %d s; %zu made, %zu ready\n",
+                  PATIENCE_MS / 1000, b->made, b->ready);
+    exit(1);
+}
+
+static void progress(struct bench *b)
+{
+    ev_timer_start(b->loop, &b->patience, PATIENCE_MS, lose_patience, b);
+}
+
+static void must_be_done(const struct kube_answer *answer, const char *what)
+{
+    if (!answer->refusal)
+        return;
+    (void)fprintf(stderr, "up_claims: %s: %s\n", what, buf_cstr(&answer->refusal->message));
+    exit(1);
+}
+
+/* ---- one claim ---- */
+
+static void make_some(struct bench *b);
+
+static void on_created(void *ctx, const struct kube_answer *answer)
+{
+    struct claim *c = ctx;
+
+    must_be_done(answer, "create");
+    c->answered = now_ns();
+    c->bench->answered++;
+    make_some(c->bench);
+}
+
+static void make_claim(struct bench *b)
+{
+    const struct kind *kind = kind_find(GROUP, NULL, "sandboxclaims");
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    OWN(object_done) struct object *o = NULL;
+    struct claim *c = &b->all[b->made];
+    char json[256];
+    struct err e;
+
+    (void)snprintf(json, sizeof json,
+                   "{\"metadata\":{\"name\":\"" CLAIM_PREFIX "%zu\"},"
+                   "\"spec\":{\"warmPoolRef\":{\"name\":\"%s\"}}}",
+                   b->made++, b->pool);
+    must(json_parse(span_cstr(json), NULL, &doc, &e) == 0 &&
+             object_parse(kind, json_doc_root(doc), &o, &e) == 0,
+         "a claim");
+    c->bench = b;
+    c->begun = now_ns();
+    (void)kube_call_start(
+        b->client,
+        &(struct kube_request){
+            .verb = KUBE_CREATE, .kind = kind, .namespace = NAMESPACE, .object = o },
+        on_created, c);
+}
+
+static void make_some(struct bench *b)
+{
+    while (!b->is_each && b->made < b->count && b->made - b->answered < AT_ONCE)
+        make_claim(b);
+}
+
+static void on_deleted(void *ctx, const struct kube_answer *answer)
+{
+    struct bench *b = ctx;
+
+    must_be_done(answer, "delete");
+    ev_timer_start(b->loop, &b->look, LOOK_MS, look, b);
+}
+
+static void delete_claim(struct bench *b, const struct object *o)
+{
+    (void)kube_call_start(b->client,
+                          &(struct kube_request){ .verb = KUBE_DELETE,
+                                                  .kind = object_kind(o),
+                                                  .namespace = NAMESPACE,
+                                                  .name = object_name(o) },
+                          on_deleted, b);
+}
+
+/* What the watch shows of a claim. */
+static void see(struct bench *b, const struct object *o)
+{
+    struct span name = span_cstr(object_name(o));
+    struct claim *c;
+    uint64_t i;
+
+    if (!span_starts(name, CLAIM_PREFIX) ||
+        !str_u64(span_skip(name, strlen(CLAIM_PREFIX)), COUNT_MAX, &i) || i >= b->made ||
+        b->all[i].ready || !condition_is(object_at(o, "status.conditions"), "Ready", "True"))
+        return;
+    c = &b->all[i];
+    c->ready = now_ns();
+    b->ready++;
+    progress(b);
+    if (b->is_each)
+        delete_claim(b, o);
+    else if (b->ready == b->count)
+        ev_loop_stop(b->loop);
+}
+
+static void on_add(void *ctx, struct object *o, bool is_initial)
+{
+    (void)is_initial;
+    see(ctx, o);
+}
+
+static void on_update(void *ctx, struct object *old, struct object *now)
+{
+    (void)old;
+    see(ctx, now);
+}
+
+/* ---- quiet: the pool is full, and Pods are as many as they were ---- */
+
+static void on_pods(void *ctx, const struct kube_answer *answer)
+{
+    struct bench *b = ctx;
+
+    must_be_done(answer, "list pods");
+    if (b->pods == SIZE_MAX)
+        b->pods = answer->item_count;
+    if (answer->item_count != b->pods) {
+        ev_timer_start(b->loop, &b->look, LOOK_MS, look, b);
+        return;
+    }
+    if (b->ready == b->count) {
+        ev_loop_stop(b->loop);
+        return;
+    }
+    if (!b->started)
+        b->started = now_ns();
+    if (b->is_each)
+        make_claim(b);
+    else
+        make_some(b);
+}
+
+static void on_pool(void *ctx, const struct kube_answer *answer)
+{
+    struct bench *b = ctx;
+    int64_t wanted = 0, ready = 0;
+
+    must_be_done(answer, "get the pool");
+    (void)json_i64(object_at(answer->object, "spec.replicas"), &wanted);
+    (void)json_i64(object_at(answer->object, "status.readyReplicas"), &ready);
+    if (ready != wanted)
+        ev_timer_start(b->loop, &b->look, LOOK_MS, look, b);
+    else
+        (void)kube_call_start(b->client,
+                              &(struct kube_request){ .verb = KUBE_LIST,
+                                                      .kind = kind_find("", "v1", "pods"),
+                                                      .namespace = NAMESPACE },
+                              on_pods, b);
+}
+
+static void look(void *ctx)
+{
+    struct bench *b = ctx;
+
+    (void)kube_call_start(
+        b->client,
+        &(struct kube_request){ .verb = KUBE_GET,
+                                .kind = kind_find(GROUP, NULL, "sandboxwarmpools"),
+                                .namespace = NAMESPACE,
+                                .name = b->pool },
+        on_pool, b);
+}
+
+static void on_synced(void *ctx)
+{
+    look(ctx);
+}
+
+/* ---- life ---- */
+
+static void report(const struct bench *b)
+{
+    int64_t *ready = calloc(b->count, sizeof *ready),
+            *answered = calloc(b->count, sizeof *answered);
+    int64_t last = b->started;
+
+    must(ready && answered, "memory");
+    for (size_t i = 0; i < b->count; i++) {
+        ready[i] = b->all[i].ready - b->all[i].begun;
+        answered[i] = b->all[i].answered - b->all[i].begun;
+        last = MAX(last, b->all[i].ready);
+    }
+    sort_values(ready, b->count);
+    sort_values(answered, b->count);
+    printf("{\"count\":%zu,\"p50_us\":%.0f,\"p90_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f,"
+           "\"answer_p50_us\":%.0f,\"all_us\":%" PRId64 "}\n",
+           b->count, percentile_us(ready, b->count, 0.5), percentile_us(ready, b->count, 0.9),
+           percentile_us(ready, b->count, 0.99), percentile_us(ready, b->count, 1),
+           percentile_us(answered, b->count, 0.5), (last - b->started) / 1000);
+    free(ready);
+    free(answered);
+}
+
+static int run(struct bench *b, const char *file, struct err *e)
+{
+    static const struct informer_listener listener = { .on_add = on_add,
+                                                       .on_update = on_update,
+                                                       .on_synced = on_synced };
+    struct kubeconfig k;
+
+    if (ev_loop_new(&b->loop, e) < 0 ||
+        kubeconfig_load(&(struct kubeconfig_choice){ .file = file }, &k, e) < 0 ||
+        kubeclient_new(b->loop, &(struct kubeclient_config){ .kubeconfig = &k }, &b->client, e) <
+            0 ||
+        informer_new(b->client,
+                     &(struct informer_spec){ .kind = kind_find(GROUP, NULL, "sandboxclaims"),
+                                              .namespace = NAMESPACE },
+                     &b->claims, e) < 0)
+        return -1;
+    informer_listen(b->claims, &listener, b);
+    informer_start(b->claims);
+    progress(b);
+    ev_loop_run(b->loop);
+    report(b);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench b = { .pods = SIZE_MAX };
+    struct err e;
+
+    log_open(2, LOG_WARN, LOG_TEXT);
+    if (argc != 5 || (strcmp(argv[3], "each") != 0 && strcmp(argv[3], "stay") != 0)) {
+        (void)fprintf(stderr, "usage: up_claims KUBECONFIG POOL each|stay COUNT\n");
+        return 2;
+    }
+    b.pool = argv[2];
+    b.is_each = strcmp(argv[3], "each") == 0;
+    b.count = (size_t)number(argv[4], "count");
+    must(b.count > 0 && b.count <= COUNT_MAX, "count");
+    b.all = calloc(b.count, sizeof *b.all);
+    must(b.all != NULL, "memory");
+    if (run(&b, argv[1], &e) < 0) {
+        (void)fprintf(stderr, "up_claims: %s\n", e.msg);
+        return 1;
+    }
+    return 0; /* what is under way ends with the process */
+}
