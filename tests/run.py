@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every tier of tests and counts. `make test` calls it; needs nothing beyond Debian's python3.
 
-usage: tests/run.py [--tier NAME]... [-k EXPRESSION] [--list]
+usage: tests/run.py [--tier NAME]... [-k EXPRESSION] [--lanes N] [--list]
 
 Tiers, in order:
   unit         unit tests and replayed fuzz corpora (meson test in build/debug)
@@ -11,6 +11,10 @@ Tiers, in order:
   security     tests/security: each attempt must fail
   workspace    only when asked for: pydantic-ai's suite of workspaces, by exec
 
+Suites run in two lanes at once, as most of their time is waiting: one for what makes sandboxes and looks at the machine
+as a whole, one for what only talks to servers. What a suite prints comes out when it has ended; --lanes=1 runs one after
+another and prints at once.
+
 What a machine lacks is skipped with the reason. A skip must match a line of tests/expected-skips.txt, or it
 counts as a failure. Where at most three tests of a suite fail, these run once more: one that passes then counts as
 passed and is named as UNSTABLE at the end, with what it said first; that is a bug of it or of ours, to be fixed.
@@ -18,6 +22,8 @@ The last line is `N passed, N failed, N skipped`; the exit status is 0 when noth
 """
 
 import argparse
+import collections
+import concurrent.futures
 import fnmatch
 import json
 import os
@@ -27,6 +33,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -70,6 +77,12 @@ IN_TIER = {
 # Only when asked for. pydantic-ai's suite calls kubernetes.stream from several threads, which puts its own function into the
 # shared ApiClient while it calls: of two at once, one may send a plain GET, which any server refuses.
 ON_REQUEST = ["workspace"]
+# Suites that make many sandboxes, or look at the machine as a whole: one after another.
+MACHINE = ["e2e", "up-*", "workspace", "security"]
+
+
+Job = collections.namedtuple("Job", "tier suite runtime marks")
+preparing, printing = threading.Lock(), threading.Lock()
 
 
 class Count:
@@ -98,6 +111,12 @@ class Count:
         self.passed += [(name, "") for name in healed]
         self.unstable += [(name, first[name]) for name in healed]
         self.failed[mark:] = [(name, text) for name, text in first.items() if name not in healed]
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.unstable += other.unstable
 
     def line(self):
         return f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
@@ -159,43 +178,46 @@ def meson_names(build):
     return [t["name"] for t in json.loads(done.stdout)]
 
 
-def run_pytest(count, tier, suite, marks, keyword, runtime):
-    venv, path = SUITES[suite]
-    name = f"{tier}/{suite}"
+def run_pytest(count, job, keyword, out):
+    """One suite; `out` is where it prints, None: to our own output."""
+    venv, path = SUITES[job.suite]
+    name = f"{job.tier}/{job.suite}"
     if not (TESTS / path).exists():
         return count.skip(name, f"tests/{path} does not exist")
-    if not pathlib.Path(runtime).exists():
-        return count.failed.append((name, f"no runtime at {runtime}; run `make all`"))
-    made = subprocess.run([str(TREE / "tools" / "venv"), venv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if made.returncode != 0:
-        return count.skip(name, f"cannot make the virtualenv: {made.stderr.strip()[-300:]}")
-    python = made.stdout.strip().splitlines()[-1]
-    if suite in PEERS:
-        made = subprocess.run([str(TREE / "tools" / "peers"), *PEERS[suite].split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if not pathlib.Path(job.runtime).exists():
+        return count.failed.append((name, f"no runtime at {job.runtime}; run `make all asan`"))
+    with preparing:  # two lanes may want the same
+        made = subprocess.run([str(TREE / "tools" / "venv"), venv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if made.returncode != 0:
-            return count.skip(name, f"cannot make the peers: {made.stderr.strip()[-300:]}")
+            return count.skip(name, f"cannot make the virtualenv: {made.stderr.strip()[-300:]}")
+        python = made.stdout.strip().splitlines()[-1]
+        if job.suite in PEERS:
+            made = subprocess.run([str(TREE / "tools" / "peers"), *PEERS[job.suite].split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if made.returncode != 0:
+                return count.skip(name, f"cannot make the peers: {made.stderr.strip()[-300:]}")
     with tempfile.TemporaryDirectory(prefix="silica-junit-") as work:
         argv = [python, "-m", "pytest", path, "--tb=short", "-o", "addopts=-q --strict-markers", "-o", f"cache_dir={work}/cache"]
-        argv += ["-m", marks] if marks else []
+        argv += ["-m", job.marks] if job.marks else []
         argv += ["-k", keyword] if keyword else []
-        env = dict(os.environ, SILICA_RUNTIME=str(runtime), PYTHONDONTWRITEBYTECODE="1")
-        silica = pathlib.Path(runtime).parent.parent / "cli" / "silica"  # of the same build
+        env = dict(os.environ, SILICA_RUNTIME=str(job.runtime), PYTHONDONTWRITEBYTECODE="1")
+        silica = pathlib.Path(job.runtime).parent.parent / "cli" / "silica"  # of the same build
         if silica.exists():
             env["SILICA"] = str(silica)
         env.setdefault("ASAN_OPTIONS", "detect_leaks=1")
         env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         mark = len(count.failed)
-        run_pytest_once(count, name, argv, env, work)
+        run_pytest_once(count, name, argv, env, work, out)
         count.again(mark, lambda second, _: run_pytest_once(
-            second, name, [*argv, "--last-failed", "--last-failed-no-failures=none"], env, work))
+            second, name, [*argv, "--last-failed", "--last-failed-no-failures=none"], env, work, out))
     return None
 
 
-def run_pytest_once(count, name, argv, env, work):
+def run_pytest_once(count, name, argv, env, work, out):
     report = pathlib.Path(work) / "report.xml"
     report.unlink(missing_ok=True)
     try:
-        status = subprocess.run([*argv, f"--junitxml={report}"], cwd=TESTS, env=env, timeout=SUITE_TIMEOUT_S).returncode
+        status = subprocess.run([*argv, f"--junitxml={report}"], cwd=TESTS, env=env, stdout=out, stderr=subprocess.STDOUT,
+                                timeout=SUITE_TIMEOUT_S).returncode
     except subprocess.TimeoutExpired:
         return count.failed.append((name, f"did not end within {SUITE_TIMEOUT_S} s"))
     if status == 5:  # nothing selected
@@ -221,20 +243,51 @@ def read_junit(count, name, report, status):
         count.failed.append((name, f"pytest ended with {status}"))
 
 
-def run_tier(count, tier, keyword):
-    runtime = os.environ.get("SILICA_RUNTIME") or TREE / "build" / "silica-runtime"
-    marks = None
+def jobs_of(tier):
     if tier == "unit":
-        return run_meson(count, tier, TREE / "build" / "debug", keyword)
+        return []
+    runtime, marks = os.environ.get("SILICA_RUNTIME") or TREE / "build" / "silica-runtime", None
     if tier == "asan":
-        run_meson(count, tier, TREE / "build" / "asan", keyword)
         runtime, marks = TREE / "build" / "asan" / "src" / "runtime" / "silica-runtime", "core"
-        if not runtime.exists():
-            return count.skip("asan/core", "no sanitizer build of the runtime")
-    for suite in IN_TIER[tier]:
-        say(f"\n== {tier}: {suite}")
-        run_pytest(count, tier, suite, marks, keyword, runtime)
-    return None
+    return [Job(tier, suite, runtime, marks) for suite in IN_TIER[tier]]
+
+
+def run_lane(jobs, keyword, is_alone):
+    """One after another; what each counted comes back, as (job, count, seconds)."""
+    done = []
+    for job in jobs:
+        count, began = Count(), time.monotonic()
+        with tempfile.TemporaryFile() as out:
+            if is_alone:
+                say(f"\n== {job.tier}: {job.suite}")
+            run_pytest(count, job, keyword, None if is_alone else out)
+            out.seek(0)
+            with printing:
+                if not is_alone:
+                    say(f"\n== {job.tier}: {job.suite}\n{out.read().decode(errors='replace')}")
+                say(f"-- {job.tier}: {job.suite}: {count.line()} in {time.monotonic() - began:.0f} s")
+        done.append((job, count, time.monotonic() - began))
+    return done
+
+
+def run_suites(count, jobs, keyword, lanes):
+    """All suites of all tiers; the count gets them in the order of the tiers."""
+    machine = [j for j in jobs if any(fnmatch.fnmatchcase(j.suite, m) for m in MACHINE)]
+    others = [j for j in jobs if j not in machine]
+    if lanes == 1 or not machine or not others:
+        done = run_lane(jobs, keyword, True)
+    else:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(run_lane, lane, keyword, False) for lane in (machine, others)]
+            done = [row for lane in both for row in lane.result()]
+    for job, counted, _ in sorted(done, key=lambda row: jobs.index(row[0])):
+        count.add(counted)
+    for tier in dict.fromkeys(j.tier for j in jobs):
+        total = Count()
+        for job, counted, _ in done:
+            if job.tier == tier:
+                total.add(counted)
+        say(f"---- {tier}, its suites: {total.line()} in {sum(s for j, _, s in done if j.tier == tier):.0f} s of a lane")
 
 
 def restore_signals():
@@ -248,6 +301,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tier", action="append", choices=TIERS + ON_REQUEST, help="run only this tier; may be repeated")
     parser.add_argument("-k", dest="keyword", help="run only tests whose name matches, as pytest's -k")
+    parser.add_argument("--lanes", type=int, choices=[1, 2], default=2, help="how many suites may run at once")
     parser.add_argument("--list", action="store_true", help="print the tiers and suites, run nothing")
     args = parser.parse_args()
     if args.list:
@@ -256,16 +310,16 @@ def main():
         return 0
     restore_signals()
     count = Count()
-    for tier in TIERS + ON_REQUEST:
-        if tier not in (args.tier or TIERS):
-            continue
-        say(f"\n==== {tier}")
-        began = time.monotonic()
-        before = (len(count.passed), len(count.failed), len(count.skipped))
-        run_tier(count, tier, args.keyword)
-        now = (len(count.passed), len(count.failed), len(count.skipped))
-        passed, failed, skipped = (b - a for a, b in zip(before, now))
-        say(f"---- {tier}: {passed} passed, {failed} failed, {skipped} skipped in {time.monotonic() - began:.0f} s")
+    tiers = [t for t in TIERS + ON_REQUEST if t in (args.tier or TIERS)]
+    for tier in tiers:
+        if tier in ("unit", "asan"):  # meson knows itself how many to run at once
+            say(f"\n==== {tier}")
+            counted, began = Count(), time.monotonic()
+            run_meson(counted, tier, TREE / "build" / ("debug" if tier == "unit" else "asan"), args.keyword)
+            count.add(counted)
+            say(f"---- {tier}, its units: {counted.line()} in {time.monotonic() - began:.0f} s")
+    say("\n==== suites")
+    run_suites(count, [job for tier in tiers for job in jobs_of(tier)], args.keyword, args.lanes)
     for name, reason in count.skipped:
         say(f"SKIPPED {name}: {reason}")
     for name, text in count.unstable:

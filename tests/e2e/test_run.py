@@ -68,8 +68,16 @@ def carrying(mark):
     return found
 
 
+def is_empty(group):
+    try:
+        return not pathlib.Path(group, "cgroup.procs").read_text()
+    except OSError:
+        return False  # gone meanwhile
+
+
 def cgroups():
-    return {path for path, _, _ in os.walk("/sys/fs/cgroup") if "silica" in path or "/run-" in path}
+    """Ours that nobody is in; what others run meanwhile is not meant."""
+    return {path for path, _, _ in os.walk("/sys/fs/cgroup") if ("silica" in path or "/run-" in path) and is_empty(path)}
 
 
 # ---- where PID 1's program comes from ----
