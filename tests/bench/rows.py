@@ -69,12 +69,14 @@ class Started:
 
 
 def interleave(bench, row, contestants, unit):
-    """Measures every contestant once per round, so that a neighbour's burst hits all alike. Returns the rounds:
-    one {who: value} each. A contestant that fails once is out, with the reason as its note."""
+    """Measures every contestant once per round, forth and back in turn, so that a neighbour's burst hits all alike and a
+    slow drift none more than others. Returns the rounds: one {who: value} each. A contestant that fails once is out, with
+    the reason as its note."""
     rounds, out = [], {}
-    for _ in range(bench.rounds):
+
+    def one_round(order):
         got = {}
-        for who, measure in contestants:
+        for who, measure in order:
             if who in out:
                 continue
             try:
@@ -82,7 +84,11 @@ def interleave(bench, row, contestants, unit):
             except load.Failed as e:
                 out[who] = str(e)
             load.settle()
-        rounds.append(got)
+        return got
+
+    for i in range(bench.rounds):
+        order = contestants[::-1] if i % 2 else contestants
+        rounds.append(load.undisturbed(lambda order=order: one_round(order), 2)[0])
     for who, _ in contestants:
         values = [r[who] for r in rounds if who in r]
         if who in out or not values:
@@ -151,31 +157,36 @@ def exec1(bench, servers):
         bench.goal(row, f"{who}: time over the bare spawn+wait", value, 1.4, at_most=True)
 
 
+def probe_once(bench, servers, kind, path, is_grpc):
+    """A server of its own, thrown away after: (what the prober saw, commands served meanwhile)."""
+    s = servers.fresh(kind)
+    if s is None:
+        raise load.Failed(servers.why.get(kind, ""))
+    port, served = s.grpc_port if is_grpc else s.port, []
+    try:
+        with load.sleepers(port, SLEEPERS, is_grpc, bench.work):
+            time.sleep(0.5)
+            with load.busy(port, BUSY_CLIENTS, is_grpc, bench.work, served):
+                time.sleep(0.5)
+                got = bench.helper("probe", s.port, path, 200 if bench.quick else 1000, 10000)
+    finally:
+        s.stop(3)
+    return got, served
+
+
 def probe(bench, servers):
-    """Probes while 100 commands sleep and 64 clients execute; a server of its own for each, thrown away after."""
-    count, interval_us = (200, 10000) if bench.quick else (1000, 10000)
+    """Probes while 100 commands sleep and 64 clients execute."""
     for kind, who, path, is_grpc in (("silica", "silica, load by /execute", "/", False),
                                      ("silica", "silica, load by gRPC", "/", True),
                                      ("sandboxd", "sandboxd", "/v1/health", True), ("fastapi", "FastAPI", "/", False)):
         if bench.quick and who == "silica, load by gRPC":
             continue
-        s = servers.fresh(kind)
-        if s is None:
-            bench.add("probe", who, None, "us", servers.why.get(kind, ""))
+        try:
+            (got, served), taken = load.undisturbed(lambda k=kind, p=path, g=is_grpc: probe_once(bench, servers, k, p, g))
+        except load.Failed as e:
+            bench.add("probe", who, None, "us", str(e))
             continue
-        port = s.grpc_port if is_grpc else s.port
-        served = []
-        with load.sleepers(port, SLEEPERS, is_grpc, bench.work):
-            time.sleep(0.5)
-            with load.busy(port, BUSY_CLIENTS, is_grpc, bench.work, served):
-                time.sleep(0.5)
-                try:
-                    got = bench.helper("probe", s.port, path, count, interval_us)
-                except load.Failed as e:
-                    bench.add("probe", who, None, "us", str(e))
-                    continue
-        s.stop(3)
-        note = (f"p50 {got['p50_us']:.0f}, max {got['max_us']:.0f}, failed {got['failed']} of {got['count']}"
+        note = (f"p50 {got['p50_us']:.0f}, max {got['max_us']:.0f}, failed {got['failed']} of {got['count']}, neighbours took {taken:.1%}"
                 f"{f'; {served[0]} commands served meanwhile' if served else ''}"
                 f"{'' if got['realtime'] else '; prober without real-time priority'}")
         bench.add("probe", who, got["p99_us"], "us p99", note)
@@ -268,9 +279,10 @@ def memory(bench, servers):
 
 def start(bench, servers):
     program = server.binary()
-    got = bench.helper("start", 20, "ready", "--", program, "--listen", "127.0.0.1:0", "--root", bench.work,
-                       "--ready-fd", "@FD@")
-    bench.add("start", "silica", got["median_us"], "us median", f"best {got['best_us']:.0f}, worst of 20 {got['worst_us']:.0f}")
+    got, taken = load.undisturbed(lambda: bench.helper("start", 20, "ready", "--", program, "--listen", "127.0.0.1:0",
+                                                       "--root", bench.work, "--ready-fd", "@FD@"), limit=0)
+    bench.add("start", "silica", got["median_us"], "us median",
+              f"best {got['best_us']:.0f}, worst of 20 {got['worst_us']:.0f}, neighbours took {taken:.1%}")
     bench.goal("start", "exec to serving: median in us", got["median_us"], 1000, at_most=True)
     bench.goal("start", "exec to serving: worst of 20 in us", got["worst_us"], 2000, at_most=True)
     for kind, who in (("sandboxd", "sandboxd"), ("fastapi", "FastAPI")):
