@@ -1,6 +1,6 @@
 /* testwho: the same tests, run by accounts of several kinds. Only for tests; wants root to start from.
  *
- * Used by:  box_test.c, engine_test.c.
+ * Used by:  box_rig.c, engine_test.c.
  */
 #ifndef SILICA_ISOLATE_TESTWHO_H
 #define SILICA_ISOLATE_TESTWHO_H
