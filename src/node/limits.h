@@ -16,7 +16,6 @@
 #define NODE_SETTLE_MS      50   /* the status waits so long for a container that has just begun to be ready */
 #define NODE_CONTAINERS_MAX 64   /* of one Pod; then it fails with an Event */
 #define NODE_STATUS_MAX_BYTES (1 << 20) /* of one Pod, then it is not written and the log says so */
-#define NODE_HEAD_MAX_BYTES (2 << 20) /* of a stream's request: what the API server takes, and the names it adds */
 #define NODE_STDIN_MAX_BYTES (1 << 20) /* input of an exec that waits for its sandbox; then it is dropped */
 #define NODE_PORTS_MAX      32   /* of one Pod that are served on its address; those beyond are reached by port-forward */
 #define NODE_DIAL_MS        10000 /* to a port of a sandbox */

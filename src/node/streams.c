@@ -4,12 +4,9 @@
 #include "node/limits.h"
 #include "node/node_impl.h"
 
-#include "base/log.h"
-#include "net/listen.h"
-#include "podstream/podstream.h"
+#include "podstream/pod_server.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 #define FILE_THREADS 2
 
@@ -17,9 +14,7 @@ struct streams {
     struct pod_backend backend;
     struct node *node;
     struct ev_pool *files;
-    struct podstream *podstream;
-    struct http_server *http;
-    struct net_listener *listener;
+    struct pod_server *server;
 };
 
 static struct streams *of(struct pod_backend *b)
@@ -180,51 +175,21 @@ static const struct pod_backend_ops ops = {
 
 /* ---- serving ---- */
 
-static void on_request(void *ctx, struct http_exchange *x)
-{
-    struct streams *s = ctx;
-
-    if (!podstream_serve(s->podstream, x))
-        http_answer(x, 404, "text/plain", SPAN("no stream of a pod\n"));
-}
-
-/* The directory keeps others out already; this does where somebody opened it. */
-static void on_accept(void *ctx, int fd, const struct net_addr *peer)
-{
-    struct streams *s = ctx;
-    struct ucred who = { .uid = (uid_t)-1 };
-    socklen_t n = sizeof who;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
-        (who.uid == geteuid() || who.uid == 0)) {
-        http_server_accept(s->http, fd, peer);
-        return;
-    }
-    log_warn("streams.refused", KV("uid", who.uid));
-    (void)close(fd);
-}
-
 int streams_open(struct node *n, int listen_fd, struct streams **ret, struct err *e)
 {
-    struct http_server_config config = { .on_request = on_request,
-                                         .head_max_bytes = NODE_HEAD_MAX_BYTES };
-    OWN_FD int fd = listen_fd;
     struct streams *s = NEW(struct streams);
 
     s->backend.ops = &ops;
     s->node = n;
-    config.ctx = s;
     if (ev_pool_new(n->loop, "files", FILE_THREADS, &s->files, e) < 0) {
+        (void)close(listen_fd);
         free(s);
         return -1;
     }
-    s->podstream = podstream_new(n->loop, &s->backend);
-    s->http = http_server_new(n->loop, &config);
-    if (net_listen_fd(n->loop, fd, on_accept, s, &s->listener, e) < 0) {
+    if (pod_server_open(n->loop, &s->backend, listen_fd, &s->server, e) < 0) {
         streams_close(s);
         return -1;
     }
-    (void)take_fd(&fd);
     *ret = s;
     return 0;
 }
@@ -233,10 +198,7 @@ void streams_close(struct streams *s)
 {
     if (!s)
         return;
-    if (s->listener)
-        net_listener_close(s->listener);
-    http_server_free(s->http);
-    podstream_free(s->podstream);
+    pod_server_close(s->server);
     ev_pool_free(s->files);
     free(s);
 }

@@ -2,6 +2,8 @@
 #ifndef SILICA_PODSTREAM_LIMITS_H
 #define SILICA_PODSTREAM_LIMITS_H
 
+/* Of a request: what the API server takes, and the names it adds. */
+#define POD_HEAD_MAX_BYTES (2 << 20)
 /* Then 429. A session is a connection of ours and a few pipes or sockets of the pod. */
 #define POD_SESSIONS_MAX 4096
 /* Decoded words of a command, then 400. Long request lines are how files are written through exec: 1 MiB must pass. */
