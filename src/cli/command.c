@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <string.h>
 
 int command_fail(const struct err *e, int code)
 {
@@ -22,15 +23,67 @@ int command_show(void (*make)(const struct opt_program *, struct buf *),
     return fd_write_all(1, buf_span(&text), &e) < 0 ? EXIT_FAILED : 0;
 }
 
-int command_take_stdin(int *ret_fd, struct err *e)
+static bool wants_help(const struct opt_program *program, const void *options)
 {
-    OWN_FD int null_fd = fd_open_null(e);
-    OWN_FD int moved = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    for (size_t i = 0; i < program->opt_count; i++) {
+        if (strcmp(program->opts[i].flag, "--help") == 0)
+            return *(const bool *)((const char *)options + program->opts[i].offset);
+    }
+    return false;
+}
 
-    if (null_fd < 0)
-        return -1;
-    if (moved < 0 || dup2(null_fd, 0) < 0)
-        return err_sys(e, "cannot move standard input aside");
-    *ret_fd = take_fd(&moved);
+int command_parse(const struct opt_program *program, int argc, char **argv, void *options,
+                  int *ret_rest)
+{
+    struct err e;
+    int rest;
+
+    if (opt_parse(program, argc, argv, options, &rest, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    if (wants_help(program, options))
+        return command_show(opt_help, program);
+    if (ret_rest) {
+        *ret_rest = rest;
+    } else if (rest < argc) {
+        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
+        return command_fail(&e, EXIT_USAGE);
+    }
+    return COMMAND_GOES_ON;
+}
+
+int command_choice(const char *flag, const char *text, const char *no, const char *yes, bool *ret,
+                   struct err *e)
+{
+    *ret = strcmp(text, yes) == 0;
+    if (*ret || strcmp(text, no) == 0)
+        return 0;
+    return err_set(e, ERR_USAGE, "%s: '%s' is neither '%s' nor '%s'", flag, text, no, yes);
+}
+
+int command_missing(const char *flag)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_USAGE, "%s is missing", flag);
+    return command_fail(&e, EXIT_USAGE);
+}
+
+void command_let_go(int fd)
+{
+    struct err e;
+    OWN_FD int null_fd = fd <= 2 ? fd_open_null(&e) : -1;
+
+    if (null_fd < 0 || dup2(null_fd, fd) < 0)
+        (void)close(fd);
+}
+
+int command_take_fd(int fd, int *ret_fd, struct err *e)
+{
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+    if (moved < 0)
+        return err_sys(e, "cannot take over descriptor %d", fd);
+    command_let_go(fd);
+    *ret_fd = moved;
     return 0;
 }

@@ -15,6 +15,13 @@
 #define EXIT_FAILED     125 /* ours, not the program's; as env(1), docker and others have it */
 #define EXIT_CANNOT_RUN 126 /* found, but not to be run */
 #define EXIT_NOT_FOUND  127
+#define COMMAND_GOES_ON (-1) /* no exit code: see command_parse */
+
+/* Every table's row; `group` is its heading, or NULL. */
+#define COMMAND_HELP(at, group)                                                                    \
+    {                                                                                              \
+        "--help", NULL, OPT_BOOL, at, NULL, 0, 0, NULL, "this text", group, 'h'                    \
+    }
 
 struct command {
     const char *name;
@@ -81,8 +88,20 @@ int command_fail(const struct err *e, int code);
 int command_show(void (*make)(const struct opt_program *, struct buf *),
                  const struct opt_program *program);
 
-/* For what another process of ours starts: descriptor 0, a socket or pipe, moves aside, and our input is empty. */
-int command_take_stdin(int *ret_fd, struct err *e);
+/* Fills `options` by the program's table. COMMAND_GOES_ON, or the exit code: help was asked for and printed, or something
+ * was wrong and said so. *ret_rest: the first argument that is not an option; NULL: there may be none. */
+int command_parse(const struct opt_program *program, int argc, char **argv, void *options,
+                  int *ret_rest);
+/* *ret: it says `yes`, rather than `no`. ERR_USAGE: neither. */
+int command_choice(const char *flag, const char *text, const char *no, const char *yes, bool *ret,
+                   struct err *e);
+/* Says that the flag must be given. Returns the exit code. */
+int command_missing(const char *flag);
+
+/* For what another process of ours starts: a descriptor that we were given moves aside, out of reach of what we start. */
+int command_take_fd(int fd, int *ret_fd, struct err *e);
+/* Closes one that we were given; a standard stream stays taken, since what is opened next must not become it. */
+void command_let_go(int fd);
 
 /* clang-format off */
 #define QUICK_COMMANDS \

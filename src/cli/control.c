@@ -4,11 +4,8 @@
 #include "apiserver/local.h"
 #include "apiserver/pki.h"
 #include "apiserver/pods.h"
-#include "base/fd.h"
-#include "base/json.h"
-#include "base/log.h"
+#include "cli/serving.h"
 #include "controller/controller.h"
-#include "ev/child.h"
 #include "up/accounts.h"
 #include "up/names.h"
 #include "up/presence.h"
@@ -16,13 +13,11 @@
 #include "up/welcome.h"
 
 #include <fcntl.h>
-#include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 struct control_options {
-    const char *data, *log_level;
+    const char *data;
+    struct serving_log log;
     struct opt_list sans;
     bool is_help;
 };
@@ -32,9 +27,9 @@ struct control_options {
 /* clang-format off */
 static const struct opt opts[] = {
     { "--data", NULL, OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory" },
-    { "--tls-san", NULL, OPT_LIST, AT_FIELD(sans), NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" },
-    { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    SERVING_TLS_SAN(AT_FIELD(sans)),
+    SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
 /* clang-format on */
 
@@ -51,8 +46,7 @@ const struct opt_program control_program = {
 
 struct control {
     const struct control_options *o;
-    struct ev_loop *loop;
-    struct ev_children *children;
+    struct serving s;
     struct pods pods;
     int dir_fd;
     struct apiserver *api;
@@ -62,9 +56,7 @@ struct control {
     struct warm *warm;
     struct controller *controller;
     size_t waiting; /* for what must be there before anybody is told */
-    struct err e;
-    int exit_code;
-    bool is_stopping;
+    struct err e;   /* why, where s.exit_code is not 0 */
 };
 
 /* ---- who has a Pod ---- */
@@ -93,52 +85,37 @@ static const struct pods_ops pods_ops = { .find = find_pod, .leads_everywhere = 
 
 /* ---- telling ---- */
 
-static int say(struct json_out *out, struct buf *line, struct err *e)
-{
-    return json_out_end(out, e) < 0 || buf_addc(line, '\n', e) < 0
-               ? -1
-               : fd_write_all(1, buf_span(line), e);
-}
-
 static void fail(struct control *c, const struct err *e)
 {
     c->e = *e;
-    c->exit_code = EXIT_FAILED;
-    ev_loop_stop(c->loop);
+    c->s.exit_code = EXIT_FAILED;
+    ev_loop_stop(c->s.loop);
 }
 
 static void tell_ready(struct control *c)
 {
-    OWN(buf_done) struct buf line = BUF_INIT(16384);
-    struct json_out out;
+    struct json_out *out = serving_line(&c->s);
     struct err e;
 
-    json_out_init(&out, &line, 0);
-    json_out_object_begin(&out);
-    json_out_key(&out, "listen"), json_out_array_begin(&out);
-    json_out_cstr(&out, c->api->address);
-    json_out_array_end(&out);
-    json_out_key(&out, "kubeconfig"), json_out_cstr(&out, c->api->kubeconfig);
-    json_out_object_end(&out);
+    json_out_key(out, "listen"), json_out_array_begin(out);
+    json_out_cstr(out, c->api->address);
+    json_out_array_end(out);
+    json_out_key(out, "kubeconfig"), json_out_cstr(out, c->api->kubeconfig);
     log_info("control.serve", KV("addr", (const char *)c->api->address));
-    if (say(&out, &line, &e) < 0)
+    if (serving_say(&c->s, &e) < 0)
         fail(c, &e);
 }
 
 static void tell_warm(void *ctx, const struct object *pool, int64_t ready)
 {
-    OWN(buf_done) struct buf line = BUF_INIT(4096);
-    struct json_out out;
+    struct control *c = ctx;
+    struct json_out *out = serving_line(&c->s);
     struct err e;
 
-    (void)ctx;
-    json_out_init(&out, &line, 0);
-    json_out_object_begin(&out);
-    json_out_key(&out, "warm"), json_out_cstr(&out, object_name(pool));
-    json_out_key(&out, "namespace"), json_out_cstr(&out, object_namespace(pool));
-    json_out_key(&out, "ready"), json_out_i64(&out, ready);
-    json_out_object_end(&out);
-    (void)say(&out, &line, &e);
+    json_out_key(out, "warm"), json_out_cstr(out, object_name(pool));
+    json_out_key(out, "namespace"), json_out_cstr(out, object_namespace(pool));
+    json_out_key(out, "ready"), json_out_i64(out, ready);
+    (void)serving_say(&c->s, &e);
 }
 
 /* ---- life ---- */
@@ -147,7 +124,7 @@ static void on_prepared(void *ctx, const struct err *e)
 {
     struct control *c = ctx;
 
-    if (c->is_stopping)
+    if (c->s.is_stopping)
         return;
     if (e)
         fail(c, e);
@@ -165,20 +142,17 @@ static void on_rest(void *ctx)
     struct control *c = ctx;
 
     c->controller = NULL;
-    ev_loop_stop(c->loop);
+    ev_loop_stop(c->s.loop);
 }
 
-static void on_signal(void *ctx, int number)
+static void stop(void *ctx, bool is_again)
 {
     struct control *c = ctx;
 
-    log_info("control.stop", KV("signal", number));
-    if (c->is_stopping || !c->controller) {
-        ev_loop_stop(c->loop);
-        return;
-    }
-    c->is_stopping = true;
-    controller_close(c->controller, on_rest, c);
+    if (is_again || !c->controller)
+        ev_loop_stop(c->s.loop);
+    else
+        controller_close(c->controller, on_rest, c);
 }
 
 static int open_api(struct control *c, int listen_fd, struct err *e)
@@ -196,7 +170,7 @@ static int open_api(struct control *c, int listen_fd, struct err *e)
     c->dir_fd = open(c->o->data, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (c->dir_fd < 0)
         return err_sys(e, "cannot open '%s'", c->o->data);
-    return apiserver_open(c->loop, &config, &c->api, e);
+    return apiserver_open(c->s.loop, &config, &c->api, e);
 }
 
 static int open_controllers(struct control *c, struct err *e)
@@ -228,41 +202,36 @@ static int begin(struct control *c, struct err *e)
 
 static void end(struct control *c)
 {
-    c->is_stopping = true;
+    c->s.is_stopping = true;
     warm_close(c->warm);
     presence_close(c->presence);
     accounts_close(c->accounts);
-    if (c->controllers)
-        kube_client_free(c->controllers);
-    if (c->ours)
-        kube_client_free(c->ours);
+    kube_client_free(c->controllers);
+    kube_client_free(c->ours);
     apiserver_close(c->api);
-    if (c->children)
-        ev_children_close(c->children);
+    serving_close(&c->s);
     own_fd_close(&c->dir_fd);
 }
 
 static int run(struct control *c, struct err *e)
 {
-    static const int signals[] = { SIGTERM, SIGINT, 0 };
+    const struct serving_spec spec = {
+        .stop_event = "control.stop", .stop = stop, .ctx = c, .ready_fd = 1
+    };
     OWN_FD int listen_fd = -1;
 
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)mallopt(M_ARENA_MAX, 2);
-    if (command_take_stdin(&listen_fd, e) < 0 || ev_loop_new(&c->loop, e) < 0 ||
-        ev_children_open(c->loop, signals, on_signal, c, &c->children, e) < 0 ||
+    if (serving_open(&c->s, &spec, e) < 0 || command_take_fd(0, &listen_fd, e) < 0 ||
         open_api(c, listen_fd, e) < 0)
         return -1;
     (void)take_fd(&listen_fd);
     if (begin(c, e) < 0)
         return -1;
-    ev_loop_run(c->loop);
-    if (c->exit_code) {
+    ev_loop_run(c->s.loop);
+    if (c->s.exit_code) {
         *e = c->e;
         return -1;
     }
     end(c);
-    ev_loop_free(c->loop);
     return 0;
 }
 
@@ -270,21 +239,14 @@ int control_command(int argc, char **argv)
 {
     struct control_options o = { 0 };
     struct control c = { .o = &o, .dir_fd = -1 };
-    enum log_level level = LOG_INFO;
     struct err e;
-    int rest;
+    int code = command_parse(&control_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&control_program, argc, argv, &o, &rest, &e) < 0)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (!o.data)
+        return command_missing("--data");
+    if (serving_log_open(&o.log, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &control_program);
-    if (rest < argc || !o.data) {
-        (void)err_set(&e, ERR_USAGE,
-                      rest < argc ? "unexpected argument '%s'" : "--data is missing%s",
-                      rest < argc ? argv[rest] : "");
-        return command_fail(&e, EXIT_USAGE);
-    }
-    (void)log_level_parse(o.log_level, &level);
-    log_open(2, level, LOG_TEXT);
     return run(&c, &e) < 0 ? command_fail(&e, EXIT_FAILED) : 0;
 }

@@ -2,23 +2,17 @@
 #include "cli/command.h"
 
 #include "base/fd.h"
-#include "base/json.h"
-#include "base/log.h"
 #include "base/metric.h"
 #include "cli/controller_options.h"
+#include "cli/serving.h"
 #include "controller/controller.h"
 #include "controller/domains.h"
-#include "ev/child.h"
 #include "http/show.h"
 #include "kube/fence.h"
 #include "kubeclient/kubeclient.h"
-#include "net/resolve.h"
 
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #define LEASE_NAME      "a3317529.agent-sandbox.x-k8s.io" /* the public controller's: both may compete */
@@ -27,20 +21,15 @@
 /* From the first call to the last: lead, work, let go. */
 struct role {
     const struct controller_options *o;
-    struct ev_loop *loop;
-    struct ev_children *children;
-    struct resolver *resolver;
-    struct kube_client *client;
+    struct serving s;
     struct kube_client
-        *fenced; /* the same for who leads, or NULL: it writes only while the Lease is held */
-    struct show *show;
+        *fenced; /* its client for who leads, or NULL: it writes only while the Lease is held */
     struct lease *lease;
     struct controller *controller;
     struct domains domains; /* of the operator's file; empty: the default */
     char lease_namespace[256];
     char identity[HOST_NAME_MAX + 40];
-    bool is_stopping, is_working;
-    int exit_code;
+    bool is_working;
 };
 
 /* ---- work ---- */
@@ -82,12 +71,12 @@ static void work(void *ctx)
     config.started = on_working;
     config.ctx = r;
     if (r->lease)
-        r->fenced = fence_new(r->client, r->lease);
-    if (controller_open(r->fenced ? r->fenced : r->client, &config, &r->controller, &e) == 0)
+        r->fenced = fence_new(r->s.client, r->lease);
+    if (controller_open(r->fenced ? r->fenced : r->s.client, &config, &r->controller, &e) == 0)
         return;
     log_error("controller.open", KV("err", &e));
-    r->exit_code = 1;
-    ev_loop_stop(r->loop);
+    r->s.exit_code = 1;
+    ev_loop_stop(r->s.loop);
 }
 
 /* Somebody else may work from now on: not one write more. What is under way is left as it is, as after a crash. */
@@ -95,7 +84,7 @@ static void on_lost(void *ctx)
 {
     struct role *r = ctx;
 
-    if (r->is_stopping)
+    if (r->s.is_stopping)
         return;
     log_error("controller.lost", KV("identity", (const char *)r->identity));
     (void)fflush(NULL);
@@ -107,7 +96,7 @@ static void on_released(void *ctx)
     struct role *r = ctx;
 
     r->lease = NULL;
-    ev_loop_stop(r->loop);
+    ev_loop_stop(r->s.loop);
 }
 
 static void on_rest(void *ctx)
@@ -119,20 +108,18 @@ static void on_rest(void *ctx)
     if (r->lease)
         lease_close(r->lease, on_released, r);
     else
-        ev_loop_stop(r->loop);
+        ev_loop_stop(r->s.loop);
 }
 
-static void on_signal(void *ctx, int number)
+static void stop(void *ctx, bool is_again)
 {
     struct role *r = ctx;
 
-    log_info("controller.stop", KV("signal", number));
-    if (r->is_stopping) { /* asked twice: at once */
-        r->exit_code = 1;
-        ev_loop_stop(r->loop);
+    if (is_again) { /* asked twice: at once */
+        r->s.exit_code = 1;
+        ev_loop_stop(r->s.loop);
         return;
     }
-    r->is_stopping = true;
     if (r->controller)
         controller_close(r->controller, on_rest, r);
     else
@@ -152,49 +139,25 @@ static int write_leading(const struct role *r, struct buf *out, struct err *e)
                             is_leading, e);
 }
 
-static int write_build(struct buf *out, struct err *e)
-{
-    return metric_head(out, "agent_sandbox_build_info", "gauge", "What this program is.", e) < 0
-               ? -1
-               : metric_u64(out, "agent_sandbox_build_info",
-                            "git_version=\"silica-" SILICA_VERSION
-                            "\",git_commit=\"\",build_date=\"\","
-                            "go_version=\"\",compiler=\"gcc\",platform=\"linux\"",
-                            1, e);
-}
-
 static int write_metrics(void *ctx, struct buf *out, struct err *e)
 {
     struct role *r = ctx;
 
-    if (write_build(out, e) < 0 || write_leading(r, out, e) < 0 ||
-        kubeclient_metrics_write(r->client, out, e) < 0)
+    if (serving_write_build("agent_sandbox_build_info", out, e) < 0 ||
+        write_leading(r, out, e) < 0 || kubeclient_metrics_write(r->s.client, out, e) < 0)
         return -1;
     return r->is_working ? controller_metrics_write(r->controller, out, e) : 0;
 }
 
-static int tell_ready(const struct role *r, struct err *e)
+static int tell_ready(struct role *r, struct err *e)
 {
-    OWN(buf_done) struct buf line = BUF_INIT(4096);
-    uint64_t fd = r->o->ready_fd;
-    struct json_out out;
+    struct json_out *out = serving_line(&r->s);
 
-    json_out_init(&out, &line, 0);
-    json_out_object_begin(&out);
-    json_out_key(&out, "metrics"), json_out_cstr(&out, show_metrics_address(r->show));
-    json_out_key(&out, "health"), json_out_cstr(&out, show_health_address(r->show));
-    json_out_key(&out, "webhook"), json_out_null(&out);
-    json_out_object_end(&out);
-    if (json_out_end(&out, e) < 0 || buf_addc(&line, '\n', e) < 0)
-        return -1;
-    log_info("controller.show", KV("metrics", show_metrics_address(r->show)),
-             KV("health", show_health_address(r->show)));
-    if (fd == UINT64_MAX)
-        return 0;
-    if (fd_write_all((int)fd, buf_span(&line), e) < 0)
-        return err_wrap(e, "--ready-fd %llu", (unsigned long long)fd);
-    (void)close((int)fd);
-    return 0;
+    serving_add_show(&r->s);
+    json_out_key(out, "webhook"), json_out_null(out);
+    log_info("controller.s.show", KV("metrics", show_metrics_address(r->s.show)),
+             KV("health", show_health_address(r->s.show)));
+    return serving_ready(&r->s, e);
 }
 
 /* ---- the process ---- */
@@ -225,60 +188,40 @@ static void choose_identity(struct role *r)
                    (unsigned long long)random[0], (unsigned long long)random[1]);
 }
 
-static int connect_client(struct role *r, struct err *e)
-{
-    struct kubeconfig_choice choice = { .file = NULL };
-    struct kubeconfig k;
-
-    kubeconfig_choice_env(&choice);
-    choice.file = r->o->kubeconfig;
-    if (kubeconfig_load(&choice, &k, e) < 0)
-        return -1;
-    return kubeclient_new(
-        r->loop,
-        &(struct kubeclient_config){ .kubeconfig = &k,
-                                     .children = r->children,
-                                     .resolver = resolver_dial(r->resolver),
-                                     .qps = r->o->qps_number > 0 ? r->o->qps_number : 0,
-                                     .burst = (unsigned)r->o->burst },
-        &r->client, e);
-}
-
 static void begin(struct role *r)
 {
     if (!r->o->is_elected) {
         work(r);
         return;
     }
-    r->lease = lease_start(r->client, &(struct lease_spec){ .namespace = r->lease_namespace,
-                                                            .name = LEASE_NAME,
-                                                            .identity = r->identity,
-                                                            .on_started = work,
-                                                            .on_stopped = on_lost,
-                                                            .ctx = r });
+    r->lease = lease_start(r->s.client, &(struct lease_spec){ .namespace = r->lease_namespace,
+                                                              .name = LEASE_NAME,
+                                                              .identity = r->identity,
+                                                              .on_started = work,
+                                                              .on_stopped = on_lost,
+                                                              .ctx = r });
 }
 
 static int run(struct role *r, struct err *e)
 {
-    static const int signals[] = { SIGTERM, SIGINT, 0 };
+    const struct serving_spec spec = {
+        .stop_event = "controller.stop", .stop = stop, .ctx = r, .ready_fd = r->o->ready_fd
+    };
+    const struct kubeclient_config client = { .qps = MAX(r->o->qps_number, 0),
+                                              .burst = (unsigned)r->o->burst };
     const struct show_config show = {
         .metrics = r->o->metrics, .health = r->o->health, .write = write_metrics, .ctx = r
     };
 
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (r->o->ready_fd != UINT64_MAX)
-        (void)fcntl((int)r->o->ready_fd, F_SETFD, FD_CLOEXEC);
     choose_namespace(r);
     choose_identity(r);
     if ((r->o->has_extensions && domains_read(DOMAINS_FILE, &r->domains, e) < 0) ||
-        ev_loop_new(&r->loop, e) < 0 ||
-        ev_children_open(r->loop, signals, on_signal, r, &r->children, e) < 0 ||
-        resolver_new(r->loop, &(struct resolver_config){ 0 }, &r->resolver, e) < 0 ||
-        connect_client(r, e) < 0 || show_open(r->loop, &show, &r->show, e) < 0 ||
-        tell_ready(r, e) < 0)
+        serving_open(&r->s, &spec, e) < 0 ||
+        serving_connect(&r->s, r->o->kubeconfig, &client, e) < 0 ||
+        serving_show(&r->s, &show, e) < 0 || tell_ready(r, e) < 0)
         return -1;
     begin(r);
-    ev_loop_run(r->loop);
+    ev_loop_run(r->s.loop);
     return 0;
 }
 
@@ -287,23 +230,17 @@ int controller_command(int argc, char **argv)
     struct controller_options o = { 0 };
     struct role r = { .o = &o };
     struct err e;
-    int rest;
+    int code = command_parse(&controller_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&controller_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &controller_program);
-    if (rest < argc) {
-        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
-        return command_fail(&e, EXIT_USAGE);
-    }
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (controller_options_check(&o, &e) < 0)
         return command_fail(&e, 1);
     controller_options_warn(argc, argv);
     if (run(&r, &e) < 0)
         return command_fail(&e, 1);
     /* The process ends here: a second signal may have left work under way, which nobody waits for. */
-    log_info("controller.end", KV("code", r.exit_code));
-    show_close(r.show);
-    return r.exit_code;
+    log_info("controller.end", KV("code", r.s.exit_code));
+    show_close(r.s.show);
+    return r.s.exit_code;
 }

@@ -1,7 +1,8 @@
 #include "cli/controller_options.h"
 
-#include "base/log.h"
 #include "base/str.h"
+#include "cli/command.h"
+#include "cli/serving.h"
 
 #include <string.h>
 
@@ -9,14 +10,14 @@
 
 /* clang-format off */
 static const struct opt opts[] = {
-    { "--kubeconfig", NULL, OPT_STR, AT_FIELD(kubeconfig), NULL, 0, 0, "FILE", "the cluster and who we are there; default: $KUBECONFIG, ~/.kube/config, the pod's service account", "Process" },
+    SERVING_CLUSTER(AT_FIELD(kubeconfig)),
     { "--extensions", NULL, OPT_BOOL, AT_FIELD(has_extensions), "true", 0, 0, NULL, "templates, claims and warm pools too, not only Sandboxes" },
     { "--cluster-domain", NULL, OPT_STR, AT_FIELD(cluster_domain), "cluster.local", 0, 0, "NAME", "what names of Services end in" },
     { "--metrics-bind-address", NULL, OPT_STR, AT_FIELD(metrics), ":8080", 0, 0, "HOST:PORT", "where /metrics is served; 0: nowhere" },
     { "--health-probe-bind-address", NULL, OPT_STR, AT_FIELD(health), ":8081", 0, 0, "HOST:PORT", "where /healthz and /readyz are served; 0: nowhere" },
     { "--leader-elect", NULL, OPT_BOOL, AT_FIELD(is_elected), "true", 0, 0, NULL, "work only while holding the Lease: of several controllers one works" },
     { "--leader-election-namespace", NULL, OPT_STR, AT_FIELD(lease_namespace), NULL, 0, 0, "NAME", "where the Lease is; default: the pod's namespace, else agent-sandbox-system" },
-    { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when it serves" },
+    SERVING_READY_FD(AT_FIELD(ready_fd), "it serves"),
     { "--sandbox-concurrent-workers", NULL, OPT_U64, AT_FIELD(sandbox_workers), "100", 1, 100000, "N", "Sandboxes looked at at once", "Reconcilers" },
     { "--sandbox-claim-concurrent-workers", NULL, OPT_U64, AT_FIELD(claim_workers), "50", 1, 100000, "N", "claims looked at at once" },
     { "--sandbox-warm-pool-concurrent-workers", NULL, OPT_U64, AT_FIELD(pool_workers), "1", 1, 100000, "N", "pools looked at at once" },
@@ -35,9 +36,7 @@ static const struct opt opts[] = {
     { "--kube-api-burst", NULL, OPT_U64, AT_FIELD(burst), "10", 1, 1000000, "N", "of them at once" },
     { "--api-connections", NULL, OPT_U64, AT_FIELD(connections), "1", 1, 1000, "N", "connections for requests" },
     { "--separate-watch-connection", NULL, OPT_BOOL, AT_FIELD(has_watch_connection), NULL, 0, 0, NULL, "watches have a connection of their own" },
-    { "--zap-log-level", NULL, OPT_STR, AT_FIELD(zap.level), "info", 0, 0, "LEVEL", "debug, info, error, or a number above 0 for debug", "Logs" },
-    { "--zap-encoder", NULL, OPT_STR, AT_FIELD(zap.encoder), NULL, 0, 0, "FORMAT", "json, or console for our own format; default: json" },
-    { "--zap-devel", NULL, OPT_BOOL, AT_FIELD(zap.is_devel), NULL, 0, 0, NULL, "console and debug" },
+    ZAP_OPTS(AT_FIELD(zap), "Logs"),
     { "--zap-stacktrace-level", NULL, OPT_STR, AT_FIELD(stack_level), "error", 0, 0, "LEVEL", "taken; there are no stack traces" },
     { "--zap-time-encoding", NULL, OPT_STR, AT_FIELD(time_encoding), "epoch", 0, 0, "FORMAT", "taken; times are epoch in json and RFC 3339 in console" },
     { "--enable-webhook", NULL, OPT_BOOL, AT_FIELD(is_webhook), "true", 0, 0, NULL, "taken; conversion is not served yet", "Not served yet" },
@@ -53,7 +52,7 @@ static const struct opt opts[] = {
     { "--enable-pprof-debug", NULL, OPT_BOOL, AT_FIELD(is_pprof_debug), NULL, 0, 0, NULL, "taken" },
     { "--pprof-block-profile-rate", NULL, OPT_U64, AT_FIELD(block_rate), "1000000", 0, 0, "N", "taken" },
     { "--pprof-mutex-profile-fraction", NULL, OPT_U64, AT_FIELD(mutex_fraction), "10", 0, 0, "N", "taken" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
+    COMMAND_HELP(AT_FIELD(is_help), "Help"),
 };
 
 /* Given and without effect so far. */

@@ -24,7 +24,7 @@ static const struct opt opts[] = {
     { "--max-files", NULL, OPT_U64, AT(max_entries), "1000000", 1, 0, "N", "the same for files, directories and links" },
     { "--quiet", NULL, OPT_BOOL, AT(is_quiet), NULL, 0, 0, NULL, "say nothing of how far it is", NULL, 'q' },
     TARGET_DATA_OPT(AT(data)),
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -229,12 +229,10 @@ int cp_command(int argc, char **argv)
     struct engine *en = NULL;
     struct err e;
     bool is_stream;
-    int rest, code;
+    int rest, code = command_parse(&cp_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&cp_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &cp_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (read_sides(&c, argc, argv, rest, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
     is_stream = strcmp(c.outside, "-") == 0;

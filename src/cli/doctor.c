@@ -44,7 +44,7 @@ static const struct opt opts[] = {
     { "--clean", NULL, OPT_BOOL, offsetof(struct doctor_options, is_clean), NULL, 0, 0, NULL, "first remove what sandboxes left whose silica or keeper was killed" },
     { "--data", "SILICA_DATA", OPT_STR, offsetof(struct doctor_options, data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept; for --clean" },
     { "--output", NULL, OPT_STR, offsetof(struct doctor_options, output), "text", 0, 0, "FORMAT", "text, or json for programs", NULL, 'o' },
-    { "--help", NULL, OPT_BOOL, offsetof(struct doctor_options, is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(offsetof(struct doctor_options, is_help), NULL),
 };
 /* clang-format on */
 
@@ -342,19 +342,12 @@ int doctor_command(int argc, char **argv)
     struct doctor_options o = { 0 };
     struct doctor d = { 0 };
     struct err e;
-    int rest;
+    bool is_json;
+    int code = command_parse(&doctor_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&doctor_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &doctor_program);
-    if (rest < argc)
-        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
-    else if (strcmp(o.output, "text") != 0 && strcmp(o.output, "json") != 0)
-        (void)err_set(&e, ERR_USAGE, "--output: '%s' is neither 'text' nor 'json'", o.output);
-    else
-        e.code = ERR_NONE;
-    if (e.code)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (command_choice("--output", o.output, "text", "json", &is_json, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
     if (payload_open(&runtime_fd, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
@@ -362,7 +355,7 @@ int doctor_command(int argc, char **argv)
     if (o.is_clean)
         clean(&d, o.data);
     examine(&d);
-    if (strcmp(o.output, "json") == 0)
+    if (is_json)
         say_json(&d);
     else
         say_text(&d);

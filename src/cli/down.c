@@ -24,7 +24,7 @@ static const struct opt opts[] = {
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory it was started with" },
     { "--sandboxes", NULL, OPT_BOOL, AT_FIELD(is_all), NULL, 0, 0, NULL, "end those of its Pods, too; else they run on, and the next `silica up` takes them over" },
     { "--timeout", NULL, OPT_MS, AT_FIELD(timeout_ms), "60s", 1, 3600000, "TIME", "wait so long for its end, then fail" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
 /* clang-format on */
 
@@ -110,16 +110,10 @@ int down_command(int argc, char **argv)
     struct down_options o = { 0 };
     bool was_up;
     struct err e;
-    int rest;
+    int code = command_parse(&down_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&down_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &down_program);
-    if (rest < argc) {
-        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
-        return command_fail(&e, EXIT_USAGE);
-    }
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (place_open(&place, o.data, false, &e) < 0) {
         if (e.code != ERR_NOT_FOUND)
             return command_fail(&e, EXIT_FAILED);

@@ -19,19 +19,15 @@ struct env_options {
         "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR",                       \
             "the data directory it was started with"                                               \
     }
-#define HELP_ROW                                                                                   \
-    {                                                                                              \
-        "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h'      \
-    }
 
 /* clang-format off */
-static const struct opt env_opts[] = { DATA_ROW, HELP_ROW };
+static const struct opt env_opts[] = { DATA_ROW, COMMAND_HELP(AT_FIELD(is_help), NULL) };
 static const struct opt kubeconfig_opts[] = {
     { "--merge", NULL, OPT_BOOL, AT_FIELD(is_merge), NULL, 0, 0, NULL, "put it into your own kubeconfig as context `silica`, and make that the current one" },
     { "--unmerge", NULL, OPT_BOOL, AT_FIELD(is_unmerge), NULL, 0, 0, NULL, "take it out again" },
     { "--file", NULL, OPT_STR, AT_FIELD(file), NULL, 0, 0, "FILE", "your own kubeconfig; default: the first of $KUBECONFIG, else ~/.kube/config" },
     DATA_ROW,
-    HELP_ROW,
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
 /* clang-format on */
 
@@ -69,34 +65,16 @@ static void print_quoted(const char *name, const char *value)
     (void)puts("'");
 }
 
-static int begin(const struct opt_program *program, int argc, char **argv, struct env_options *o)
-{
-    struct err e;
-    int rest;
-
-    if (opt_parse(program, argc, argv, o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o->is_help)
-        return 0;
-    if (rest < argc)
-        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
-    else if (o->is_merge && o->is_unmerge)
-        (void)err_set(&e, ERR_USAGE, "--merge and --unmerge: one of them");
-    else
-        return 0;
-    return command_fail(&e, EXIT_USAGE);
-}
-
 int env_command(int argc, char **argv)
 {
     OWN(place_done) struct place place = PLACE_INIT;
     OWN(place_info_done) struct place_info info = { 0 };
     struct env_options o = { 0 };
-    int rc = begin(&env_program, argc, argv, &o);
+    int code = command_parse(&env_program, argc, argv, &o, NULL);
     struct err e;
 
-    if (rc || o.is_help)
-        return rc ? rc : command_show(opt_help, &env_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
         return command_fail(&e, 1);
     print_quoted("KUBECONFIG", info.kubeconfig);
@@ -124,11 +102,15 @@ int kubeconfig_command(int argc, char **argv)
     OWN(buf_done) struct buf text = BUF_INIT(1 << 20);
     OWN(place_done) struct place place = PLACE_INIT;
     struct env_options o = { 0 };
-    int rc = begin(&kubeconfig_program, argc, argv, &o);
+    int code = command_parse(&kubeconfig_program, argc, argv, &o, NULL);
     struct err e;
 
-    if (rc || o.is_help)
-        return rc ? rc : command_show(opt_help, &kubeconfig_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (o.is_merge && o.is_unmerge) {
+        (void)err_set(&e, ERR_USAGE, "--merge and --unmerge: one of them");
+        return command_fail(&e, EXIT_USAGE);
+    }
     /* It stays where it is when silica is down, and works again when it is up: the port is remembered. */
     if (!o.is_unmerge && (place_open(&place, o.data, false, &e) < 0 ||
                           dir_read(place.dir.fd, "kubeconfig", &text, &e) < 0))

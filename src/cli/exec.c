@@ -27,7 +27,7 @@ static const struct opt opts[] = {
     { "--tty", NULL, OPT_BOOL, AT(has_tty), NULL, 0, 0, NULL, "give the command a terminal of its own, as large as yours", NULL, 't' },
     { "--timeout", NULL, OPT_MS, AT(timeout_ms), NULL, 1, 0, "TIME", "kill the command after this long, and return 124; the sandbox stays" },
     TARGET_DATA_OPT(AT(data)),
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -158,12 +158,10 @@ int exec_command(int argc, char **argv)
     struct engine *en = NULL;
     struct session_spec spec = { 0 };
     struct err e;
-    int rest, code;
+    int rest, code = command_parse(&exec_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&exec_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &exec_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (read_command(argc, argv, rest, (char ***)(uintptr_t)&spec.argv, &e) < 0 ||
         vars_read(&vars, &o.env, &e) < 0)
         return command_fail(&e, EXIT_USAGE);

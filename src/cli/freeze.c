@@ -13,7 +13,7 @@ struct freeze_options {
 /* clang-format off */
 static const struct opt opts[] = {
     TARGET_DATA_OPT(AT(data)),
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -45,12 +45,11 @@ static int each(const struct opt_program *program, freeze_fn act, int argc, char
     struct engine *en = NULL;
     struct engine_info info;
     struct err e;
-    int rest, code = 0;
+    int rest, code = command_parse(program, argc, argv, &o, &rest);
 
-    if (opt_parse(program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, program);
+    if (code != COMMAND_GOES_ON)
+        return code;
+    code = 0;
     if (rest == argc) {
         (void)err_set(&e, ERR_USAGE, "no sandbox is named");
         return command_fail(&e, EXIT_USAGE);

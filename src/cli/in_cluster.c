@@ -37,7 +37,7 @@ static const struct opt opts[] = {
     { "--namespace", NULL, OPT_STR, AT_FIELD(namespace), "default", 0, 0, "NS", "the namespace it is in; made when it is not there", NULL, 'n' },
     { "--role", NULL, OPT_STR, AT_FIELD(role), "edit", 0, 0, "ROLE", "what it may do there: view, edit, admin or another ClusterRole" },
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory of what is up" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
     { "--inside", NULL, OPT_STR, AT_FIELD(inside), NULL, 0, 0, "DIR", NULL },
 };
 /* clang-format on */
@@ -318,12 +318,10 @@ int in_cluster_command(int argc, char **argv)
 {
     struct in_cluster_options o = { 0 };
     struct err e;
-    int rest;
+    int rest, code = command_parse(&in_cluster_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&in_cluster_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &in_cluster_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (rest == argc) {
         (void)err_set(&e, ERR_USAGE, "no command given");
         err_hint(&e, "silica in-cluster -- COMMAND");

@@ -18,7 +18,7 @@ struct keeper_options {
 static const struct opt opts[] = {
     { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "the data directory" },
     { "--linger", NULL, OPT_MS, AT(linger_ms), "3s", 1, 0, "TIME", "end this long after the last sandbox" },
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -37,21 +37,15 @@ int keeper_command(int argc, char **argv)
     struct keeper_spec spec = { .ready_fd = -1 };
     OWN_FD int runtime_fd = -1;
     struct err e;
-    int rest;
+    int code = command_parse(&keeper_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&keeper_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &keeper_program);
-    if (rest < argc || !o.data) {
-        (void)err_set(&e, ERR_USAGE,
-                      rest < argc ? "unexpected argument '%s'" : "--data is missing%s",
-                      rest < argc ? argv[rest] : "");
-        return command_fail(&e, EXIT_USAGE);
-    }
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (!o.data)
+        return command_missing("--data");
     log_open(2, LOG_INFO, LOG_TEXT);
     /* Whoever started us waits for the end of our standard input: so it moves aside until we serve. */
-    if (command_take_stdin(&spec.ready_fd, &e) < 0 || payload_open(&runtime_fd, &e) < 0)
+    if (command_take_fd(0, &spec.ready_fd, &e) < 0 || payload_open(&runtime_fd, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     spec.dir = o.data;
     spec.runtime_fd = runtime_fd;

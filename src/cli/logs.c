@@ -27,7 +27,7 @@ static const struct opt opts[] = {
     { "--tail", NULL, OPT_STR, AT(tail), "all", 0, 0, "N", "begin with the last N lines", NULL, 'n' },
     { "--timestamps", NULL, OPT_BOOL, AT(has_times), NULL, 0, 0, NULL, "each line with its time", NULL, 't' },
     TARGET_DATA_OPT(AT(data)),
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -232,12 +232,10 @@ int logs_command(int argc, char **argv)
     struct engine *en = NULL;
     uint64_t lines;
     struct err e;
-    int rest, done;
+    int rest, done, code = command_parse(&logs_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&logs_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &logs_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (argc - rest != 1) {
         (void)err_set(&e, ERR_USAGE, "one sandbox is to be named, not %d", argc - rest);
         return command_fail(&e, EXIT_USAGE);

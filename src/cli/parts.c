@@ -2,26 +2,22 @@
  * has no key and no right: who may come was decided by the API server. */
 #include "cli/command.h"
 
-#include "base/fd.h"
-#include "base/log.h"
 #include "cli/pod_log.h"
-#include "ev/child.h"
+#include "cli/serving.h"
 #include "net/dial.h"
-#include "net/listen.h"
-#include "podstream/podstream.h"
+#include "podstream/pod_server.h"
 #include "up/names.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HEAD_MAX_BYTES  (2 << 20) /* what the API server takes, and the names it adds */
 #define DIAL_TIMEOUT_MS 5000
 #define ROUTER_PORT     8080 /* of its Pod */
 
 struct parts_options {
-    const char *data, *router, *log_level;
+    const char *data, *router;
+    struct serving_log log;
     bool is_help;
 };
 
@@ -31,8 +27,8 @@ struct parts_options {
 static const struct opt opts[] = {
     { "--data", NULL, OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory" },
     { "--router", NULL, OPT_STR, AT_FIELD(router), NULL, 0, 0, "HOST:PORT", "where the router listens" },
-    { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
 /* clang-format on */
 
@@ -175,18 +171,6 @@ static const struct pod_backend_ops ops = {
 
 /* ---- serving ---- */
 
-static void on_request(void *ctx, struct http_exchange *x)
-{
-    if (!podstream_serve(ctx, x))
-        http_answer(x, 404, "text/plain", SPAN("no stream of a pod\n"));
-}
-
-static void on_signal(void *ctx, int number)
-{
-    (void)number;
-    ev_loop_stop(ctx);
-}
-
 static int find_things(const struct parts_options *o, struct parts *p, struct err *e)
 {
     OWN_MEM char *logs = NULL;
@@ -205,58 +189,42 @@ static int find_things(const struct parts_options *o, struct parts *p, struct er
     return 0;
 }
 
-static int serve(struct parts *p, int listen_fd, struct err *e)
+static int serve(struct parts *p, struct err *e)
 {
-    static const int signals[] = { SIGTERM, SIGINT, 0 };
-    struct http_server_config config = { .on_request = on_request,
-                                         .head_max_bytes = HEAD_MAX_BYTES };
-    struct ev_children *kids = NULL;
-    struct net_listener *listener;
-    struct http_server *http;
-    struct podstream *streams;
+    struct pod_server *server = NULL;
+    struct serving s;
+    int listen_fd, rc = -1;
 
-    if (ev_loop_new(&p->loop, e) < 0 ||
-        ev_children_open(p->loop, signals, on_signal, p->loop, &kids, e) < 0)
-        return -1;
     p->base.ops = &ops;
-    streams = podstream_new(p->loop, &p->base);
-    config.ctx = streams;
-    http = http_server_new(p->loop, &config);
-    if (net_listen_fd(p->loop, listen_fd, http_server_accept, http, &listener, e) < 0 ||
-        fd_write_all(1, SPAN("{}\n"), e) < 0)
-        return -1;
-    ev_loop_run(p->loop);
-    net_listener_close(listener);
-    http_server_free(http);
-    podstream_free(streams);
-    ev_children_close(kids);
-    ev_loop_free(p->loop);
-    return 0;
+    if (serving_open(&s, &(struct serving_spec){ .ready_fd = 1 }, e) == 0 &&
+        command_take_fd(0, &listen_fd, e) == 0) {
+        p->loop = s.loop;
+        rc = pod_server_open(s.loop, &p->base, listen_fd, &server, e);
+    }
+    (void)serving_line(&s);
+    if (rc == 0 && serving_ready(&s, e) == 0)
+        ev_loop_run(s.loop);
+    else
+        rc = -1;
+    pod_server_close(server);
+    serving_close(&s);
+    return rc;
 }
 
 int parts_command(int argc, char **argv)
 {
     struct parts_options o = { 0 };
     struct parts p = { .logs_fd = -1 };
-    enum log_level level = LOG_INFO;
     struct err e;
-    int rest, listen_fd;
+    int code = command_parse(&parts_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&parts_program, argc, argv, &o, &rest, &e) < 0)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (!o.data)
+        return command_missing("--data");
+    if (serving_log_open(&o.log, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &parts_program);
-    if (rest < argc || !o.data) {
-        (void)err_set(&e, ERR_USAGE,
-                      rest < argc ? "unexpected argument '%s'" : "--data is missing%s",
-                      rest < argc ? argv[rest] : "");
-        return command_fail(&e, EXIT_USAGE);
-    }
-    (void)log_level_parse(o.log_level, &level);
-    log_open(2, level, LOG_TEXT);
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (command_take_stdin(&listen_fd, &e) < 0 || find_things(&o, &p, &e) < 0 ||
-        serve(&p, listen_fd, &e) < 0)
+    if (find_things(&o, &p, &e) < 0 || serve(&p, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     own_fd_close(&p.logs_fd);
     free(p.host);

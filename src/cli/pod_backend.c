@@ -2,23 +2,19 @@
  * For tests only: whoever reaches its socket runs what they like, as we are. */
 #include "cli/command.h"
 
-#include "base/fd.h"
-#include "base/log.h"
 #include "cli/pod_log.h"
 #include "cli/pod_side.h"
-#include "net/listen.h"
+#include "cli/serving.h"
 #include "podstream/local_exec.h"
-#include "podstream/podstream.h"
+#include "podstream/pod_server.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 
-#define HEAD_MAX_BYTES (2 << 20) /* what the API server takes, and the names it adds */
-
 struct pod_backend_options {
-    const char *logs, *log_level;
+    const char *logs;
+    struct serving_log log;
     uint64_t listen_fd, parent;
     bool is_help;
 };
@@ -30,8 +26,8 @@ static const struct opt opts[] = {
     { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), "0", 0, 1024, "N", "the socket to serve, which listens already" },
     { "--logs", NULL, OPT_STR, AT_FIELD(logs), NULL, 0, 0, "DIR", "where logs of containers are read" },
     { "--parent", NULL, OPT_U64, AT_FIELD(parent), "0", 0, 0, "PID", "end with this process" },
-    { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
 /* clang-format on */
 
@@ -105,84 +101,39 @@ static void backend_init(struct backend *b, struct ev_loop *loop, struct ev_chil
 
 /* ---- serving ---- */
 
-static void on_request(void *ctx, struct http_exchange *x)
-{
-    if (!podstream_serve(ctx, x))
-        http_answer(x, 404, "text/plain", SPAN("no stream of a pod\n"));
-}
-
-static void on_signal(void *ctx, int number)
-{
-    (void)number;
-    ev_loop_stop(ctx);
-}
-
-/* Commands inherit nothing of ours, and their input is not our socket. */
-static int take_listener(int listen_fd, int *ret, struct err *e)
-{
-    OWN_FD int null_fd = fd_open_null(e), moved = -1;
-
-    if (null_fd < 0)
-        return -1;
-    moved = fcntl(listen_fd, F_DUPFD_CLOEXEC, 3);
-    if (moved < 0 || (listen_fd <= 2 && dup2(null_fd, listen_fd) < 0))
-        return err_sys(e, "--listen-fd %d", listen_fd);
-    *ret = take_fd(&moved);
-    return 0;
-}
-
 static int serve(const struct pod_backend_options *o, struct err *e)
 {
-    static const int signals[] = { SIGTERM, SIGINT, 0 };
-    struct http_server_config config = { .on_request = on_request,
-                                         .head_max_bytes = HEAD_MAX_BYTES };
-    OWN_FD int listen_fd = -1, logs_fd = -1;
+    OWN_FD int logs_fd = o->logs ? open(o->logs, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     struct backend backend = { 0 };
-    struct ev_children *kids = NULL;
-    struct net_listener *listener;
-    struct http_server *http;
-    struct podstream *streams;
-    struct ev_loop *loop;
+    struct pod_server *server = NULL;
+    struct serving s;
+    int listen_fd, rc = -1;
 
-    if (take_listener((int)o->listen_fd, &listen_fd, e) < 0 || ev_loop_new(&loop, e) < 0 ||
-        ev_children_open(loop, signals, on_signal, loop, &kids, e) < 0)
-        return -1;
-    if (o->logs)
-        logs_fd = open(o->logs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    backend_init(&backend, loop, kids, logs_fd);
-    streams = podstream_new(loop, &backend.base);
-    config.ctx = streams;
-    http = http_server_new(loop, &config);
-    if (net_listen_fd(loop, listen_fd, http_server_accept, http, &listener, e) < 0)
-        return -1;
-    (void)take_fd(&listen_fd);
-    log_info("pods.serve", KV("pid", getpid()));
-    ev_loop_run(loop);
-    net_listener_close(listener);
-    http_server_free(http);
-    podstream_free(streams);
+    if (serving_open(&s, &(struct serving_spec){ .ready_fd = SERVING_NO_FD }, e) == 0 &&
+        command_take_fd((int)o->listen_fd, &listen_fd, e) == 0) {
+        backend_init(&backend, s.loop, s.children, logs_fd);
+        rc = pod_server_open(s.loop, &backend.base, listen_fd, &server, e);
+    }
+    if (rc == 0) {
+        log_info("pods.serve", KV("pid", getpid()));
+        ev_loop_run(s.loop);
+    }
+    pod_server_close(server);
     local_exec_free(backend.local);
-    ev_children_close(kids);
-    ev_loop_free(loop);
-    return 0;
+    serving_close(&s);
+    return rc;
 }
 
 int pod_backend_command(int argc, char **argv)
 {
     struct pod_backend_options o = { 0 };
-    enum log_level level = LOG_INFO;
     struct err e;
-    int rest;
+    int rest, code = command_parse(&pod_backend_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&pod_backend_program, argc, argv, &o, &rest, &e) < 0)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (pod_side_is_allowed(&e) < 0 || serving_log_open(&o.log, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &pod_backend_program);
-    if (pod_side_is_allowed(&e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    (void)log_level_parse(o.log_level, &level);
-    log_open(2, level, LOG_TEXT);
-    (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (o.parent && getppid() != (pid_t)o.parent)
         return 0; /* it died before we asked to be told */

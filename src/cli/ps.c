@@ -15,6 +15,7 @@
 struct ps_options {
     const char *data, *output;
     bool is_all, is_help;
+    bool is_json; /* of output */
 };
 
 #define AT(field) offsetof(struct ps_options, field)
@@ -24,7 +25,7 @@ static const struct opt opts[] = {
     { "--all", NULL, OPT_BOOL, AT(is_all), NULL, 0, 0, NULL, "those that have ended, too", NULL, 'a' },
     { "--output", NULL, OPT_STR, AT(output), "text", 0, 0, "FORMAT", "text, or json for programs", NULL, 'o' },
     { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept" },
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -102,10 +103,9 @@ static void add_json(const struct engine_info *i, struct json_out *o)
 static int show(const struct engine_info *v, size_t n, const struct ps_options *o, struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(OUTPUT_MAX_BYTES);
-    bool is_json = strcmp(o->output, "json") == 0;
     struct json_out json;
 
-    if (is_json) {
+    if (o->is_json) {
         json_out_init(&json, &text, 0);
         json_out_array_begin(&json);
         for (size_t i = 0; i < n; i++)
@@ -132,18 +132,11 @@ int ps_command(int argc, char **argv)
     OWN_MEM struct engine_info *v = NULL;
     size_t n = 0;
     struct err e;
-    int rest;
+    int code = command_parse(&ps_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&ps_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &ps_program);
-    e.code = ERR_NONE;
-    if (rest < argc)
-        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
-    else if (strcmp(o.output, "text") != 0 && strcmp(o.output, "json") != 0)
-        (void)err_set(&e, ERR_USAGE, "--output: '%s' is neither 'text' nor 'json'", o.output);
-    if (e.code)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (command_choice("--output", o.output, "text", "json", &o.is_json, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
     /* No directory yet: no sandboxes. */
     if (engine_open(&(struct engine_spec){ .dir = o.data }, &en, &e) < 0 && e.code != ERR_NOT_FOUND)

@@ -15,7 +15,7 @@ static const struct opt opts[] = {
     { "--force", NULL, OPT_BOOL, AT(is_forced), NULL, 0, 0, NULL, "also one that runs: everything in it is killed", NULL, 'f' },
     { "--all", NULL, OPT_BOOL, AT(is_all), NULL, 0, 0, NULL, "all of them, instead of names", NULL, 'a' },
     { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept" },
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -64,12 +64,11 @@ int rm_command(int argc, char **argv)
     struct rm_options o = { 0 };
     struct engine *en = NULL;
     struct err e;
-    int rest, code = 0;
+    int rest, code = command_parse(&rm_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&rm_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &rm_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
+    code = 0;
     if ((rest == argc) != o.is_all) {
         (void)err_set(&e, ERR_USAGE, o.is_all ? "--all takes no names" : "no sandbox is named");
         return command_fail(&e, EXIT_USAGE);

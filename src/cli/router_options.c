@@ -1,5 +1,7 @@
 #include "cli/router_options.h"
 
+#include "cli/command.h"
+#include "cli/serving.h"
 #include "net/addr.h"
 
 #include <string.h>
@@ -8,12 +10,12 @@
 
 /* clang-format off */
 static const struct opt opts[] = {
-    { "--kubeconfig", NULL, OPT_STR, AT_FIELD(kubeconfig), NULL, 0, 0, "FILE", "the cluster and who we are there; default: $KUBECONFIG, ~/.kube/config, the pod's service account", "Process" },
+    SERVING_CLUSTER(AT_FIELD(kubeconfig)),
     { "--listen", NULL, OPT_STR, AT_FIELD(listen), "127.0.0.1:8080", 0, 0, "HOST:PORT", "where requests come in, in clear; empty: nowhere" },
     { "--http-bind-address", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", NULL },
     { "--https-listen", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", "where requests come in by TLS" },
     { "--https-bind-address", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", NULL },
-    { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), "18446744073709551615", 0, 0, "N", "instead of --listen: a socket that listens already" },
+    { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "instead of --listen: a socket that listens already" },
     { "--reuse-port", NULL, OPT_BOOL, AT_FIELD(is_port_shared), NULL, 0, 0, NULL, "several routers of this user listen there and share the load" },
     { "--tls-cert-file", NULL, OPT_STR, AT_FIELD(cert_file), NULL, 0, 0, "FILE", "our certificate and its chain; read again when it changes" },
     { "--tls-key-file", NULL, OPT_STR, AT_FIELD(key_file), NULL, 0, 0, "FILE", "its key, likewise" },
@@ -21,7 +23,7 @@ static const struct opt opts[] = {
     { "--metrics-bind-address", NULL, OPT_STR, AT_FIELD(metrics), NULL, 0, 0, "HOST:PORT", NULL },
     { "--health-listen", NULL, OPT_STR, AT_FIELD(health), ":8081", 0, 0, "HOST:PORT", "where /healthz and /readyz are served; 0: nowhere" },
     { "--health-probe-bind-address", NULL, OPT_STR, AT_FIELD(health), NULL, 0, 0, "HOST:PORT", NULL },
-    { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when it serves" },
+    SERVING_READY_FD(AT_FIELD(ready_fd), "it serves"),
     { "--shutdown-timeout", NULL, OPT_MS, AT_FIELD(shutdown_ms), "30s", 0, 86400000, "TIME", "for requests under way, when it is told to end" },
     { "--allow-unauthenticated", "ALLOW_UNAUTHENTICATED_ROUTER", OPT_BOOL, AT_FIELD(is_unauthenticated_allowed), NULL, 0, 0, NULL, "serve everybody who can connect: other users of this machine, and on other addresses than loopback everybody there", "Who may" },
     { "--allow-origin", NULL, OPT_LIST, AT_FIELD(allow_origin), NULL, 0, 0, "ORIGIN", "whose pages browsers may show that speak to us, where no credential is asked for; may be repeated" },
@@ -48,10 +50,8 @@ static const struct opt opts[] = {
     { "--cache-enabled", NULL, OPT_BOOL, AT_FIELD(is_cached), "true", 0, 0, NULL, "know the cluster's sandboxes; without, no cluster is asked, and --allow-unlisted-pod-ip must be given" },
     { "--cache-namespace", NULL, OPT_STR, AT_FIELD(cache_namespace), NULL, 0, 0, "NAME", "know this namespace's only; default: all" },
     { "--access-log", NULL, OPT_BOOL, AT_FIELD(has_access_log), "true", 0, 0, NULL, "one line for each request", "Logs" },
-    { "--zap-log-level", NULL, OPT_STR, AT_FIELD(zap.level), "info", 0, 0, "LEVEL", "debug, info, error, or a number above 0 for debug" },
-    { "--zap-encoder", NULL, OPT_STR, AT_FIELD(zap.encoder), NULL, 0, 0, "FORMAT", "json, or console for our own format; default: json" },
-    { "--zap-devel", NULL, OPT_BOOL, AT_FIELD(zap.is_devel), NULL, 0, 0, NULL, "console and debug" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
+    ZAP_OPTS(AT_FIELD(zap), NULL),
+    COMMAND_HELP(AT_FIELD(is_help), "Help"),
 };
 /* clang-format on */
 
@@ -115,7 +115,7 @@ static int check_door(const struct router_options *o, const char *flag, const ch
     bool is_certified = text == o->tls_listen && o->client_verify == TLS_VERIFY_REQUIRED;
     struct net_addr at = { .len = sizeof at.sa };
 
-    if (text == o->listen && o->listen_fd != UINT64_MAX) {
+    if (text == o->listen && o->listen_fd != SERVING_NO_FD) {
         if (getsockname((int)o->listen_fd, (struct sockaddr *)&at.sa, &at.len) < 0)
             return err_sys(e, "--listen-fd %llu", (unsigned long long)o->listen_fd);
     } else if (!is_said(text)) {
@@ -136,7 +136,7 @@ static int check_door(const struct router_options *o, const char *flag, const ch
 
 static int check_access(struct router_options *o, struct err *e)
 {
-    if (!is_said(o->listen) && !is_said(o->tls_listen) && o->listen_fd == UINT64_MAX)
+    if (!is_said(o->listen) && !is_said(o->tls_listen) && o->listen_fd == SERVING_NO_FD)
         return err_set(e, ERR_USAGE, "--listen and --https-listen: one of them must be given");
     return check_door(o, "--listen", o->listen, &o->is_local, e) < 0 ||
                    check_door(o, "--https-listen", o->tls_listen, &o->is_tls_local, e) < 0

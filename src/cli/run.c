@@ -46,7 +46,7 @@ static const struct opt opts[] = {
     { "--name", NULL, OPT_STR, AT(name), NULL, 0, 0, "NAME", "what the sandbox is called; default: a new name" },
     { "--join", NULL, OPT_STR, AT(join), NULL, 0, 0, "NAME", "share that sandbox's network and ids, as containers of one Pod do; with -d or --keep" },
     { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "where long-lived sandboxes are kept; default: ~/.local/state/silica, root: /var/lib/silica" },
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
+    COMMAND_HELP(AT(is_help), "Help"),
 };
 /* clang-format on */
 
@@ -167,15 +167,6 @@ static int read_cpus(const char *text, uint64_t *ret_milli, struct err *e)
     return 0;
 }
 
-static int read_choice(const char *flag, const char *text, const char *no, const char *yes,
-                       bool *ret, struct err *e)
-{
-    *ret = strcmp(text, yes) == 0;
-    if (*ret || strcmp(text, no) == 0)
-        return 0;
-    return err_set(e, ERR_USAGE, "%s: '%s' is neither '%s' nor '%s'", flag, text, no, yes);
-}
-
 static int read_spec(struct run_plan *p, const struct run_options *o, struct box_spec *spec,
                      struct err *e)
 {
@@ -211,7 +202,7 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
     if (read_env(p, o, e) < 0 || read_user(o->user, &spec->uid, &spec->gid, e) < 0 ||
         read_cpus(o->cpus, &spec->limits.cpu_milli, e) < 0)
         return -1;
-    return read_choice("--limits", o->limits, "strict", "best-effort", &spec->is_best_effort, e);
+    return command_choice("--limits", o->limits, "strict", "best-effort", &spec->is_best_effort, e);
 }
 
 static int check_life(const struct run_options *o, struct err *e)
@@ -301,14 +292,12 @@ int run_command(int argc, char **argv)
     bool is_json = false;
     char **command;
     struct err e;
-    int rest;
+    int rest, code = command_parse(&run_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&run_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &run_program);
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (read_command(argc, argv, rest, &command, &e) < 0 ||
-        read_choice("--output", o.output, "text", "json", &is_json, &e) < 0 ||
+        command_choice("--output", o.output, "text", "json", &is_json, &e) < 0 ||
         read_spec(&plan, &o, &spec, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
     if (check_life(&o, &e) < 0)

@@ -14,6 +14,7 @@
 struct stats_options {
     const char *data, *output;
     bool is_watched, is_help;
+    bool is_json; /* of output */
 };
 
 #define AT(field) offsetof(struct stats_options, field)
@@ -23,7 +24,7 @@ static const struct opt opts[] = {
     { "--output", NULL, OPT_STR, AT(output), "text", 0, 0, "FORMAT", "text, or json for programs", NULL, 'o' },
     { "--watch", NULL, OPT_BOOL, AT(is_watched), NULL, 0, 0, NULL, "again every second, with the share of a processor used since", NULL, 'w' },
     TARGET_DATA_OPT(AT(data)),
-    { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
 
@@ -197,7 +198,7 @@ static int show(const struct samples *all, const struct stats_options *o, struct
     OWN(buf_done) struct buf text = BUF_INIT(OUTPUT_MAX_BYTES);
     struct json_out json;
 
-    if (strcmp(o->output, "json") == 0) {
+    if (o->is_json) {
         json_out_init(&json, &text, 0);
         json_out_array_begin(&json);
         for (size_t i = 0; i < all->n; i++)
@@ -246,16 +247,12 @@ int stats_command(int argc, char **argv)
     struct stats_options o = { 0 };
     struct engine *en = NULL;
     struct err e;
-    int rest, done;
+    int rest, done, code = command_parse(&stats_program, argc, argv, &o, &rest);
 
-    if (opt_parse(&stats_program, argc, argv, &o, &rest, &e) < 0)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (command_choice("--output", o.output, "text", "json", &o.is_json, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &stats_program);
-    if (strcmp(o.output, "text") != 0 && strcmp(o.output, "json") != 0) {
-        (void)err_set(&e, ERR_USAGE, "--output: '%s' is neither 'text' nor 'json'", o.output);
-        return command_fail(&e, EXIT_USAGE);
-    }
     if (target_open(o.data, &en, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     done = run(en, &o, argv + rest, (size_t)(argc - rest), &e);

@@ -22,7 +22,7 @@ struct status_options {
 static const struct opt opts[] = {
     { "--output", NULL, OPT_STR, AT_FIELD(output), "text", 0, 0, "FORMAT", "text or json", NULL, 'o' },
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory it was started with" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
 /* clang-format on */
 
@@ -170,20 +170,12 @@ int status_command(int argc, char **argv)
     struct status_options o = { 0 };
     bool is_json;
     struct err e;
-    int rest;
+    int code = command_parse(&status_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&status_program, argc, argv, &o, &rest, &e) < 0)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (command_choice("--output", o.output, "text", "json", &is_json, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &status_program);
-    is_json = strcmp(o.output, "json") == 0;
-    if (rest < argc || (!is_json && strcmp(o.output, "text") != 0)) {
-        (void)err_set(&e, ERR_USAGE,
-                      rest < argc ? "unexpected argument '%s'"
-                                  : "-o: '%s' is neither text nor json",
-                      rest < argc ? argv[rest] : o.output);
-        return command_fail(&e, EXIT_USAGE);
-    }
     if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
         return command_fail(&e, e.code == ERR_NOT_FOUND ? EXIT_NOT_UP : EXIT_FAILED);
     if ((is_json ? show_json(&info, &e) : show_text(&info, &e)) < 0)

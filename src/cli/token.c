@@ -14,6 +14,7 @@ struct token_options {
     const char *data, *namespace, *name, *role, *output;
     uint64_t life_ms;
     bool is_help;
+    bool is_kubeconfig; /* of output */
 };
 
 #define AT_FIELD(field) offsetof(struct token_options, field)
@@ -26,7 +27,7 @@ static const struct opt opts[] = {
     { "--duration", NULL, OPT_MS, AT_FIELD(life_ms), "24h", 600000, 31536000000, "TIME", "how long the token holds" },
     { "--output", NULL, OPT_STR, AT_FIELD(output), "token", 0, 0, "FORMAT", "token, or kubeconfig: a whole one with the token in it", NULL, 'o' },
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory of what is up" },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", NULL, 'h' },
+    COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
 /* clang-format on */
 
@@ -83,8 +84,8 @@ static int run(const struct token_options *o, struct err *e)
 
     if (place_open(&place, o->data, false, e) == 0 && place_read(&place, &info, e) == 0 &&
         api_open(&api, info.kubeconfig, e) == 0 && grant_token(&api, &grant, &g.token, e) == 0)
-        rc = strcmp(o->output, "kubeconfig") == 0 ? write_kubeconfig(&g, info.kubeconfig, &text, e)
-                                                  : buf_addf(&text, e, "%s\n", buf_cstr(&g.token));
+        rc = o->is_kubeconfig ? write_kubeconfig(&g, info.kubeconfig, &text, e)
+                              : buf_addf(&text, e, "%s\n", buf_cstr(&g.token));
     if (rc == 0)
         rc = fd_write_all(1, buf_span(&text), e);
     buf_done(&g.token);
@@ -95,17 +96,11 @@ int token_command(int argc, char **argv)
 {
     struct token_options o = { 0 };
     struct err e;
-    int rest;
+    int code = command_parse(&token_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&token_program, argc, argv, &o, &rest, &e) < 0)
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (command_choice("--output", o.output, "token", "kubeconfig", &o.is_kubeconfig, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &token_program);
-    if (rest < argc)
-        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
-    else if (strcmp(o.output, "token") != 0 && strcmp(o.output, "kubeconfig") != 0)
-        (void)err_set(&e, ERR_USAGE, "-o: '%s' is neither token nor kubeconfig", o.output);
-    else
-        return run(&o, &e) < 0 ? command_fail(&e, 1) : 0;
-    return command_fail(&e, EXIT_USAGE);
+    return run(&o, &e) < 0 ? command_fail(&e, 1) : 0;
 }

@@ -2,7 +2,6 @@
 #include "cli/up.h"
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "cli/command.h"
 #include "ev/spawn.h"
 
@@ -22,11 +21,11 @@ static const struct opt opts[] = {
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "where everything is kept; default: $XDG_STATE_HOME/silica, for root /var/lib/silica" },
     { "--listen", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", "of the API server; default: loopback, the port of last time, else 6443 or the next free one", "Serving" },
     { "--router-listen", NULL, OPT_STR, AT_FIELD(router_listen), NULL, 0, 0, "HOST:PORT", "of the router; default: loopback, the port of last time, else 8090 or the next free one" },
-    { "--tls-san", NULL, OPT_LIST, AT_FIELD(sans), NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" },
-    { "--ready-fd", NULL, OPT_U64, AT_FIELD(ready_fd), "18446744073709551615", 0, 0, "N", "write one line of JSON to this descriptor when all of it serves" },
-    { "--log-level", NULL, OPT_STR, AT_FIELD(log_level), "info", 0, 0, "LEVEL", "debug, info, warn or error: of the parts' logs, in DIR/logs", "Logs" },
+    SERVING_TLS_SAN(AT_FIELD(sans)),
+    SERVING_READY_FD(AT_FIELD(ready_fd), "all of it serves"),
+    SERVING_LOG_LEVEL(AT_FIELD(log), "Logs", ": of the parts' logs, in DIR/logs"),
     { "--verbose", NULL, OPT_BOOL, AT_FIELD(is_loud), NULL, 0, 0, NULL, "show these logs here, too", NULL, 'v' },
-    { "--help", NULL, OPT_BOOL, AT_FIELD(is_help), NULL, 0, 0, NULL, "this text", "Help", 'h' },
+    COMMAND_HELP(AT_FIELD(is_help), "Help"),
     { "--as-child", NULL, OPT_BOOL, AT_FIELD(is_child), NULL, 0, 0, NULL, NULL },
 };
 /* clang-format on */
@@ -49,12 +48,12 @@ const struct opt_program up_program = {
 static int set_up_log(const struct up_options *o, struct err *e)
 {
     enum log_level level;
+    enum log_format format;
 
-    if (!log_level_parse(o->log_level, &level))
-        return err_set(e, ERR_USAGE, "--log-level: '%s' is not debug, info, warn or error",
-                       o->log_level);
+    if (serving_log_read(&o->log, &level, &format, e) < 0)
+        return -1;
     /* In the foreground the terminal is for people: what goes on with less than an error is not said there. */
-    log_open(2, o->is_child || o->is_loud ? level : LOG_ERROR, LOG_TEXT);
+    log_open(2, o->is_child || o->is_loud ? level : LOG_ERROR, format);
     return 0;
 }
 
@@ -159,7 +158,7 @@ static int detach(const struct up_options *o, struct place *place, int argc, cha
     own_fd_close(&out_fd);
     if (fd_read_all(ready_fd, &line, &e) < 0 || line.n == 0)
         return pass_on_failure(log_fd, pid);
-    if (o->ready_fd != UINT64_MAX)
+    if (o->ready_fd != SERVING_NO_FD)
         return fd_write_all((int)o->ready_fd, buf_span(&line), &e) < 0
                    ? command_fail(&e, EXIT_FAILED)
                    : 0;
@@ -171,16 +170,10 @@ int up_command(int argc, char **argv)
     OWN(place_done) struct place place = PLACE_INIT;
     struct up_options o = { 0 };
     struct err e;
-    int rest;
+    int code = command_parse(&up_program, argc, argv, &o, NULL);
 
-    if (opt_parse(&up_program, argc, argv, &o, &rest, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    if (o.is_help)
-        return command_show(opt_help, &up_program);
-    if (rest < argc) {
-        (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
-        return command_fail(&e, EXIT_USAGE);
-    }
+    if (code != COMMAND_GOES_ON)
+        return code;
     if (set_up_log(&o, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
     if (place_open(&place, o.data, true, &e) < 0)

@@ -6,11 +6,12 @@
 #ifndef SILICA_CLI_UP_H
 #define SILICA_CLI_UP_H
 
-#include "base/opt.h"
+#include "cli/serving.h"
 #include "up/place.h"
 
 struct up_options {
-    const char *data, *listen, *router_listen, *log_level;
+    const char *data, *listen, *router_listen;
+    struct serving_log log; /* of the parts */
     struct opt_list sans;
     uint64_t ready_fd;
     bool is_detached, is_child, is_loud, is_help;
@@ -27,7 +28,7 @@ struct up_addresses {
 int up_run(const struct up_options *o, struct place *place, struct err *e);
 
 /* up_text.c */
-int up_ready_line(const struct up_addresses *a, struct buf *out, struct err *e);
+void up_add_addresses(const struct up_addresses *a, struct json_out *out);
 /* What a new user does next, on stdout. */
 void up_greet(const struct up_addresses *a, const char *data, bool is_detached);
 

@@ -1,17 +1,12 @@
 /* The supervisor of `silica up`: starts the parts one after the other, brings back those that die, ends them in order. */
 #include "cli/up.h"
 
-#include "base/fd.h"
-#include "base/json.h"
-#include "base/log.h"
 #include "cli/command.h"
 #include "ev/timer.h"
 #include "up/limits.h"
 #include "up/names.h"
 #include "up/part.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,8 +20,7 @@
 struct up {
     const struct up_options *o;
     struct place *place;
-    struct ev_loop *loop;
-    struct ev_children *kids;
+    struct serving s;
     struct part *parts[PARTS_MAX];
     size_t count;
     int api_fd, router_fd, parts_fd,
@@ -53,12 +47,7 @@ static void write_info(struct up *u)
     json_out_key(&out, "version"), json_out_cstr(&out, SILICA_VERSION);
     json_out_key(&out, "started"), json_out_i64(&out, u->started);
     json_out_key(&out, "ready"), json_out_bool(&out, u->is_ready);
-    json_out_key(&out, "listen"), json_out_array_begin(&out);
-    json_out_cstr(&out, u->addresses.listen);
-    json_out_array_end(&out);
-    json_out_key(&out, "router");
-    json_out_cstr(&out, *u->addresses.router ? u->addresses.router : NULL);
-    json_out_key(&out, "kubeconfig"), json_out_cstr(&out, u->addresses.kubeconfig);
+    up_add_addresses(&u->addresses, &out);
     json_out_key(&out, "parts"), json_out_array_begin(&out);
     for (size_t i = 0; i < u->count; i++) {
         const struct part *p = u->parts[i];
@@ -78,19 +67,11 @@ static void write_info(struct up *u)
 
 static int tell_ready(struct up *u, struct err *e)
 {
-    OWN(buf_done) struct buf line = BUF_INIT(16384);
-
     log_info("up.ready", KV("addr", (const char *)u->addresses.listen));
     if (!u->o->is_child)
         up_greet(&u->addresses, u->o->data, false);
-    if (u->o->ready_fd == UINT64_MAX)
-        return 0;
-    if (up_ready_line(&u->addresses, &line, e) < 0)
-        return -1;
-    if (fd_write_all((int)u->o->ready_fd, buf_span(&line), e) < 0)
-        return err_wrap(e, "--ready-fd %llu", (unsigned long long)u->o->ready_fd);
-    (void)close((int)u->o->ready_fd);
-    return 0;
+    up_add_addresses(&u->addresses, serving_line(&u->s));
+    return serving_ready(&u->s, e);
 }
 
 /* ---- the parts ---- */
@@ -104,7 +85,7 @@ static void stop_next(struct up *u)
         part_stop(u->parts[i], PATIENCE_MS);
         return; /* on_change goes on */
     }
-    ev_loop_stop(u->loop);
+    ev_loop_stop(u->s.loop);
 }
 
 static void stop(struct up *u, const struct err *why)
@@ -214,14 +195,14 @@ static int add_part(struct up *u, const char *name, int listen_fd, const char *c
     if (place_open_log(u->place, name, &spec.log_fd, e) < 0)
         return -1;
     assert(u->count < PARTS_MAX);
-    u->parts[u->count++] = part_new(u->loop, u->kids, &spec);
+    u->parts[u->count++] = part_new(u->s.loop, u->s.children, &spec);
     return 0;
 }
 
 static int add_control(struct up *u, struct err *e)
 {
     const char *argv[PART_ARGS_MAX + 1] = { "control", "--data", u->place->path, "--log-level",
-                                            u->o->log_level };
+                                            u->o->log.level };
     size_t n = 5;
 
     for (size_t i = 0; i < u->o->sans.n && n + 2 < LEN(argv); i++) {
@@ -236,7 +217,7 @@ static int add_node(struct up *u, struct err *e)
     const char *const argv[] = { "node",        "--kubeconfig",  u->node_config,
                                  "--data",      u->place->path,  "--pod-socket-fd",
                                  "0",           "--ready-fd",    "1",
-                                 "--log-level", u->o->log_level, NULL };
+                                 "--log-level", u->o->log.level, NULL };
 
     return add_part(u, "node", u->node_fd, argv, e);
 }
@@ -260,7 +241,7 @@ static int add_router(struct up *u, struct err *e)
                                  "--zap-encoder",
                                  "console",
                                  "--zap-log-level",
-                                 strcmp(u->o->log_level, "warn") == 0 ? "error" : u->o->log_level,
+                                 strcmp(u->o->log.level, "warn") == 0 ? "error" : u->o->log.level,
                                  NULL };
 
     return add_part(u, "router", u->router_fd, argv, e);
@@ -270,7 +251,7 @@ static int add_parts(struct up *u, struct err *e)
 {
     const char *const parts[] = { "parts",         "--data",
                                   u->place->path,  "--log-level",
-                                  u->o->log_level, u->router_fd >= 0 ? "--router" : NULL,
+                                  u->o->log.level, u->router_fd >= 0 ? "--router" : NULL,
                                   u->router_host,  NULL };
 
     return add_control(u, e) < 0 || add_part(u, "parts", u->parts_fd, parts, e) < 0 ||
@@ -281,12 +262,10 @@ static int add_parts(struct up *u, struct err *e)
 
 /* ---- life ---- */
 
-static void on_signal(void *ctx, int number)
+static void on_stop(void *ctx, bool is_again)
 {
-    struct up *u = ctx;
-
-    log_info("up.stop", KV("signal", number));
-    stop(u, NULL);
+    (void)is_again; /* patience with the parts has an end of its own */
+    stop(ctx, NULL);
 }
 
 static int listen_all(struct up *u, struct err *e)
@@ -316,14 +295,16 @@ static int listen_all(struct up *u, struct err *e)
 
 static int serve(struct up *u, struct err *e)
 {
-    static const int signals[] = { SIGTERM, SIGINT, SIGHUP, 0 };
+    const struct serving_spec spec = { .stop_event = "up.stop",
+                                       .stop = on_stop,
+                                       .ctx = u,
+                                       .ready_fd = u->o->ready_fd,
+                                       .ends_with_hangup = true };
 
-    if (ev_loop_new(&u->loop, e) < 0 ||
-        ev_children_open(u->loop, signals, on_signal, u, &u->kids, e) < 0 || listen_all(u, e) < 0 ||
-        add_parts(u, e) < 0)
+    if (serving_open(&u->s, &spec, e) < 0 || listen_all(u, e) < 0 || add_parts(u, e) < 0)
         return -1;
     start_more(u);
-    ev_loop_run(u->loop);
+    ev_loop_run(u->s.loop);
     if (!u->has_failed)
         return 0;
     *e = u->e;
@@ -341,9 +322,6 @@ int up_run(const struct up_options *o, struct place *place, struct err *e)
                     .started = time(NULL) };
     int rc;
 
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (o->ready_fd != UINT64_MAX)
-        (void)fcntl((int)o->ready_fd, F_SETFD, FD_CLOEXEC);
     rc = serve(&u, e);
     for (size_t i = 0; i < u.count; i++)
         part_free(u.parts[i]);
@@ -351,9 +329,6 @@ int up_run(const struct up_options *o, struct place *place, struct err *e)
     own_fd_close(&u.router_fd);
     own_fd_close(&u.parts_fd);
     own_fd_close(&u.node_fd);
-    if (u.kids)
-        ev_children_close(u.kids);
-    if (u.loop)
-        ev_loop_free(u.loop);
+    serving_close(&u.s);
     return rc;
 }

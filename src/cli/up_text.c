@@ -1,22 +1,15 @@
 /* What `silica up` says: to programs, and to people. */
-#include "base/json.h"
 #include "cli/up.h"
 
 #include <stdio.h>
 
-int up_ready_line(const struct up_addresses *a, struct buf *line, struct err *e)
+void up_add_addresses(const struct up_addresses *a, struct json_out *out)
 {
-    struct json_out out;
-
-    json_out_init(&out, line, 0);
-    json_out_object_begin(&out);
-    json_out_key(&out, "listen"), json_out_array_begin(&out);
-    json_out_cstr(&out, a->listen);
-    json_out_array_end(&out);
-    json_out_key(&out, "router"), json_out_cstr(&out, *a->router ? a->router : NULL);
-    json_out_key(&out, "kubeconfig"), json_out_cstr(&out, a->kubeconfig);
-    json_out_object_end(&out);
-    return json_out_end(&out, e) < 0 ? -1 : buf_addc(line, '\n', e);
+    json_out_key(out, "listen"), json_out_array_begin(out);
+    json_out_cstr(out, a->listen);
+    json_out_array_end(out);
+    json_out_key(out, "router"), json_out_cstr(out, *a->router ? a->router : NULL);
+    json_out_key(out, "kubeconfig"), json_out_cstr(out, a->kubeconfig);
 }
 
 void up_greet(const struct up_addresses *a, const char *data, bool is_detached)
