@@ -24,9 +24,11 @@
 #define STORE_ROOM_RETRY_MS     2000 /* how often a full disk is looked at again */
 #define STORE_PUMP_EVENTS_MAX   512  /* deliveries to watchers in one turn of the loop */
 
-#define API_HEAD_MAX_BYTES        (1 << 20) /* exec has its whole command in the request line */
-#define STREAM_TARGET_EXTRA_BYTES 4096 /* names that a request gets on its way to the pod side */
-#define STREAMS_MAX               4096 /* then 429: each is two connections, and a few things of the pod's */
+#define API_HEAD_MAX_BYTES      (1 << 20)   /* exec has its whole command in the request line */
+#define STREAM_CALLER_MAX_BYTES (32 * 1024) /* who asks, as JSON; one of a longer name is refused */
+#define STREAM_TARGET_EXTRA_BYTES                                                                  \
+    (4096 + 3 * STREAM_CALLER_MAX_BYTES) /* names that a request gets on its way to the pod side */
+#define STREAMS_MAX 4096 /* then 429: each is two connections, and a few things of the pod's */
 #define STREAM_WAITING_MAX_BYTES                                                                   \
     (64 << 20) /* of requests without an answer yet, then 429: each is held three times meanwhile */
 #define STREAM_HEAD_MS 30000 /* a pod side that died is started again within this */

@@ -9,7 +9,8 @@
  *           answers is passed on unread.
  * Asked:    GET or POST /api/v1/namespaces/NS/pods/NAME/{exec,attach,portforward}?QUERY&container=C&uid=UID with the
  *           client's own query first, and GET .../log?container=C&uid=UID with follow, previous, timestamps, tailLines,
- *           limitBytes, since (a time in UTC) and stream where they were given. Of two equal names the last one counts.
+ *           limitBytes, since (a time in UTC) and stream where they were given. A port-forward to a Pod that wants_caller
+ *           has caller={"user":NAME,"groups":[NAME,...]} as its last word. Of two equal names the last one counts.
  */
 #ifndef SILICA_APISERVER_PODS_H
 #define SILICA_APISERVER_PODS_H
@@ -24,9 +25,9 @@ struct pods_ops {
     /* Where the pod side of this Pod listens; its namespace, name and uid say which it is. -1: ERR_NOT_FOUND when nobody has
      * it (yet), anything else when who has it cannot be reached. */
     int (*find)(struct pods *p, const struct object *pod, struct net_addr *ret, struct err *e);
-    /* A port of it leads into all namespaces, as the router's does: so only those may be let through who may forward ports
-     * everywhere. NULL: no such Pod. */
-    bool (*leads_everywhere)(struct pods *p, const struct object *pod);
+    /* A port of it leads further than to the Pod, as the router's does: its pod side is told who asks, and judges by that.
+     * NULL: no such Pod. */
+    bool (*wants_caller)(struct pods *p, const struct object *pod);
 };
 
 #endif

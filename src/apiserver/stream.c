@@ -4,7 +4,9 @@
 #include "apiserver/limits.h"
 #include "apiserver/log_options.h"
 #include "apiserver/pods.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "http/relay.h"
 
 #include <string.h>
@@ -30,22 +32,6 @@ static int check_create(struct call *c)
                                    .namespace = c->req.namespace };
 
     return c->req.verb == VERB_GET ? authz_question(c->s->store, &c->user, &ask, &c->status) : 0;
-}
-
-static int check_reach(struct call *c, const struct object *pod)
-{
-    static const struct authz_ask ask = { .verb = "create",
-                                          .group = "",
-                                          .resource = "pods",
-                                          .subresource = "portforward",
-                                          .name = "",
-                                          .namespace = "" };
-    struct pods *pods = c->s->pods;
-
-    if (c->op.sub->sub != KIND_SUB_PORTFORWARD || !pods || !pods->ops->leads_everywhere ||
-        !pods->ops->leads_everywhere(pods, pod))
-        return 0;
-    return authz_question(c->s->store, &c->user, &ask, &c->status);
 }
 
 /* Calls fn for the name of each container, those that prepare the Pod first. */
@@ -137,6 +123,35 @@ static int check_phase(struct call *c, const struct object *pod)
                               c->op.sub->sub == KIND_SUB_EXEC ? "exec into" : "attach", phase);
 }
 
+static int write_user(const struct user *u, struct buf *out, struct err *e)
+{
+    struct json_out json;
+
+    json_out_init(&json, out, 0);
+    json_out_object_begin(&json);
+    json_out_key(&json, "user"), json_out_cstr(&json, user_name(u));
+    json_out_key(&json, "groups"), json_out_array_begin(&json);
+    for (size_t i = 0; i < u->group_count; i++)
+        json_out_cstr(&json, user_group(u, i));
+    json_out_array_end(&json);
+    json_out_object_end(&json);
+    return json_out_end(&json, e);
+}
+
+/* Its last word, so that what the client wrote there does not count. */
+static int write_caller(struct call *c, const struct object *pod, struct buf *out, struct err *e)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(STREAM_CALLER_MAX_BYTES);
+    struct pods *pods = c->s->pods;
+
+    if (c->op.sub->sub != KIND_SUB_PORTFORWARD || !pods->ops->wants_caller ||
+        !pods->ops->wants_caller(pods, pod))
+        return 0;
+    if (write_user(&c->user, &text, e) < 0 || buf_add(out, SPAN("&caller="), e) < 0)
+        return -1;
+    return str_percent_encode(buf_span(&text), "", out, e);
+}
+
 /* What the pod side is asked for: the client's words, then ours, which count. */
 static int write_target(struct call *c, const struct object *pod, const char *container,
                         struct span query, struct buf *out)
@@ -147,7 +162,7 @@ static int write_target(struct call *c, const struct object *pod, const char *co
                  c->op.sub->name) == 0 &&
         buf_add(out, query, &e) == 0 &&
         (!container || buf_addf(out, &e, "&container=%s", container) == 0) &&
-        buf_addf(out, &e, "&uid=%s", object_uid(pod)) == 0)
+        buf_addf(out, &e, "&uid=%s", object_uid(pod)) == 0 && write_caller(c, pod, out, &e) == 0)
         return 0;
     return status_of_err(&c->status, &e);
 }
@@ -264,7 +279,7 @@ void stream_answer(struct call *c)
     }
     if (op_get(&c->op, STORE_COMMITTED, &pod, &c->status) < 0 ||
         (c->op.sub->sub != KIND_SUB_PORTFORWARD && pick_container(c, pod, &container) < 0) ||
-        (!is_log(c) && (check_phase(c, pod) < 0 || check_reach(c, pod) < 0)))
+        (!is_log(c) && check_phase(c, pod) < 0))
         call_refuse(c);
     else
         pass_to_pod(c, pod, container, is_log(c) ? buf_span(&log_query) : http_query(c->x));

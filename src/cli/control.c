@@ -75,13 +75,13 @@ static int find_pod(struct pods *pods, const struct object *pod, struct net_addr
     return net_addr_parse(text, ret, e);
 }
 
-static bool leads_everywhere(struct pods *pods, const struct object *pod)
+static bool wants_caller(struct pods *pods, const struct object *pod)
 {
     (void)pods;
     return presence_part(pod);
 }
 
-static const struct pods_ops pods_ops = { .find = find_pod, .leads_everywhere = leads_everywhere };
+static const struct pods_ops pods_ops = { .find = find_pod, .wants_caller = wants_caller };
 
 /* ---- telling ---- */
 

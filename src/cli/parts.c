@@ -1,11 +1,13 @@
 /* silica parts: the pod side of the Pods that stand for the system's own processes: a port of the router, logs of all. It
- * has no key and no right: who may come was decided by the API server. */
+ * has no key and no right: who may come was decided by the API server, and what a caller may have is decided by the
+ * router, which is told who it is. */
 #include "cli/command.h"
 
 #include "cli/pod_log.h"
 #include "cli/serving.h"
 #include "net/dial.h"
 #include "podstream/pod_server.h"
+#include "router/caller.h"
 #include "up/names.h"
 
 #include <fcntl.h>
@@ -16,9 +18,9 @@
 #define ROUTER_PORT     8080 /* of its Pod */
 
 struct parts_options {
-    const char *data, *router;
+    const char *data;
     struct serving_log log;
-    bool is_help;
+    bool has_router, is_help;
 };
 
 #define AT_FIELD(field) offsetof(struct parts_options, field)
@@ -26,7 +28,7 @@ struct parts_options {
 /* clang-format off */
 static const struct opt opts[] = {
     { "--data", NULL, OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory" },
-    { "--router", NULL, OPT_STR, AT_FIELD(router), NULL, 0, 0, "HOST:PORT", "where the router listens" },
+    { "--router", NULL, OPT_BOOL, AT_FIELD(has_router), NULL, 0, 0, NULL, "there is a router, at DIR/" ROUTER_SOCKET },
     SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
     COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
@@ -43,9 +45,9 @@ const struct opt_program parts_program = {
 struct parts {
     struct pod_backend base;
     struct ev_loop *loop;
-    int logs_fd;
-    char *host; /* of the router; NULL: there is none */
-    uint16_t port;
+    int dir_fd, logs_fd;
+    bool has_router;
+    struct net_addr router; /* by way of dir_fd */
 };
 
 static struct parts *of(struct pod_backend *b)
@@ -91,43 +93,67 @@ static int start(struct pod_backend *b, const struct pod_request *r,
 struct pod_dial {
     struct dial *dial; /* NULL: it was refused at once */
     struct ev_task task;
-    pod_dial_fn done; /* NULL: called off */
+    struct buf caller; /* what the router hears first */
+    pod_dial_fn done;  /* NULL: called off */
     void *ctx;
 };
 
-static void dialed(void *ctx, struct dial_result *r, const struct err *e)
+static void finish(struct pod_dial *d, int fd, const struct err *e)
 {
-    OWN_MEM struct pod_dial *d = ctx;
-    int fd = e ? -1 : take_fd(&r->fd);
-
     if (d->done)
         d->done(d->ctx, fd, e);
     else
         own_fd_close(&fd);
+    buf_done(&d->caller);
+    free(d);
+}
+
+/* A socket that was connected a moment ago takes all of it: its buffer has many times the room. */
+static int say_caller(int fd, struct span caller, struct err *e)
+{
+    ssize_t n = send(fd, caller.p, caller.n, MSG_NOSIGNAL);
+
+    if (n < 0)
+        return err_sys(e, "cannot tell the router who calls");
+    if ((size_t)n < caller.n)
+        return err_set(e, ERR_INTERNAL, "cannot tell the router who calls: its queue is full");
+    return 0;
+}
+
+static void dialed(void *ctx, struct dial_result *r, const struct err *e)
+{
+    struct pod_dial *d = ctx;
+    OWN_FD int fd = e ? -1 : take_fd(&r->fd);
+    struct err why;
+
+    if (!e && say_caller(fd, buf_span(&d->caller), &why) < 0) {
+        own_fd_close(&fd);
+        e = &why;
+    }
+    finish(d, take_fd(&fd), e);
 }
 
 static void refuse(void *ctx)
 {
-    OWN_MEM struct pod_dial *d = ctx;
     struct err e;
 
     (void)err_set(&e, ERR_UNAVAILABLE, "the router serves port %d alone", ROUTER_PORT);
-    if (d->done)
-        d->done(d->ctx, -1, &e);
+    finish(ctx, -1, &e);
 }
 
 static struct pod_dial *dial(struct pod_backend *b, const struct pod_request *r, uint16_t port,
                              pod_dial_fn done, void *ctx)
 {
     const struct parts *p = of(b);
-    const struct dial_spec spec = { .host = p->host,
-                                    .port = p->port,
-                                    .timeout_ms = DIAL_TIMEOUT_MS };
+    const struct dial_spec spec = { .addr = &p->router, .timeout_ms = DIAL_TIMEOUT_MS };
     struct pod_dial *d = NEW(struct pod_dial);
+    struct err e;
 
     d->done = done;
     d->ctx = ctx;
-    if (port == ROUTER_PORT && p->host && strcmp(r->pod, UP_CONTROLLER) != 0)
+    d->caller.max = CALLER_PREFACE_BYTES + CALLER_MAX_BYTES;
+    if (port == ROUTER_PORT && p->has_router && strcmp(r->pod, UP_CONTROLLER) != 0 &&
+        caller_say(span_cstr(r->caller), &d->caller, &e) == 0)
         d->dial = dial_start(p->loop, &spec, dialed, d);
     else
         ev_post(p->loop, &d->task, refuse, d);
@@ -173,20 +199,18 @@ static const struct pod_backend_ops ops = {
 
 static int find_things(const struct parts_options *o, struct parts *p, struct err *e)
 {
-    OWN_MEM char *logs = NULL;
-    struct span host;
+    char text[NET_ADDR_TEXT_BYTES];
 
-    if (asprintf(&logs, "%s/logs", o->data) < 0)
-        abort();
-    p->logs_fd = open(logs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    p->has_router = o->has_router;
+    p->dir_fd = open(o->data, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (p->dir_fd < 0)
+        return err_sys(e, "cannot open '%s'", o->data);
+    p->logs_fd = openat(p->dir_fd, "logs", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (p->logs_fd < 0)
-        return err_sys(e, "cannot open '%s'", logs);
-    if (!o->router)
-        return 0;
-    if (net_addr_split(o->router, &host, &p->port, e) < 0)
-        return err_wrap(e, "--router");
-    p->host = span_dup(host);
-    return 0;
+        return err_sys(e, "cannot open '%s/logs'", o->data);
+    /* By way of the directory's descriptor: a path to a socket has 107 bytes at most. */
+    (void)snprintf(text, sizeof text, "unix:/proc/self/fd/%d/" ROUTER_SOCKET, p->dir_fd);
+    return net_addr_parse(text, &p->router, e);
 }
 
 static int serve(struct parts *p, struct err *e)
@@ -214,7 +238,7 @@ static int serve(struct parts *p, struct err *e)
 int parts_command(int argc, char **argv)
 {
     struct parts_options o = { 0 };
-    struct parts p = { .logs_fd = -1 };
+    struct parts p = { .dir_fd = -1, .logs_fd = -1 };
     struct err e;
     int code = command_parse(&parts_program, argc, argv, &o, NULL);
 
@@ -227,6 +251,6 @@ int parts_command(int argc, char **argv)
     if (find_things(&o, &p, &e) < 0 || serve(&p, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     own_fd_close(&p.logs_fd);
-    free(p.host);
+    own_fd_close(&p.dir_fd);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/fd.h"
+#include "cli/pod_socket.h"
 #include "cli/router_options.h"
 #include "cli/serving.h"
 #include "http/show.h"
@@ -19,6 +20,7 @@ struct role {
     const struct router_options *o;
     struct serving s; /* without a client where there is no cache */
     struct picker *picker;
+    struct pod_socket tunnel; /* its directory; -1: none */
     struct authorizer *authorizer;
     struct router *router;
     struct ev_timer timer; /* the cache's, then the drain's */
@@ -131,7 +133,13 @@ static int open_authorizer(struct role *r, struct err *e)
                                                     .ttl_ms = o->review_ttl_ms,
                                                     .rows_max = o->review_rows,
                                                     .is_token_required = o->is_token_required,
-                                                    .audiences = o->audiences } };
+                                                    .audiences = o->audiences },
+                                        .access = { .what = REVIEW_ACCESS,
+                                                    .client = o->tunnel ? r->s.client : NULL,
+                                                    .loop = r->s.loop,
+                                                    .ttl_ms = ACCESS_TTL_MS,
+                                                    .no_ttl_ms = ACCESS_NO_TTL_MS,
+                                                    .rows_max = ACCESS_ROWS_MAX } };
 
     if (o->mode == AUTHORIZE_SCOPED) {
         if (fd_read_file(o->secret_file, &secret, e) < 0)
@@ -165,6 +173,7 @@ static int open_parts(struct role *r, struct err *e)
                  .is_guarded = is_tls_open && o->is_tls_local,
                  .is_owner_only =
                      is_tls_open && o->is_tls_local && !o->is_unauthenticated_allowed },
+        .tunnel = { .listen_fd = -1, .is_guarded = true },
         .certificates = { o->cert_file, o->key_file, o->ca_file, o->client_verify },
         .is_port_shared = o->is_port_shared,
         .allow_origin = o->allow_origin,
@@ -187,6 +196,9 @@ static int open_parts(struct role *r, struct err *e)
         return -1;
     if (o->listen_fd != SERVING_NO_FD)
         config.plain.listen_fd = (int)o->listen_fd;
+    if (o->tunnel && (pod_socket_open(&r->tunnel, o->tunnel, e) < 0 ||
+                      pod_socket_listen(&r->tunnel, &config.tunnel.listen_fd, e) < 0))
+        return err_wrap(e, "--tunnel-socket");
     config.picker = r->picker;
     config.authorizer = r->authorizer;
     return router_open(r->s.loop, &config, &r->router, e) < 0 || serving_show(&r->s, &show, e) < 0
@@ -201,6 +213,7 @@ static void close_parts(struct role *r)
     known_free(r->picker);
     serving_disconnect(&r->s);
     authorizer_free(r->authorizer);
+    pod_socket_close(&r->tunnel);
     serving_close(&r->s);
 }
 
@@ -224,7 +237,7 @@ static int run(struct role *r, struct err *e)
 int router_command(int argc, char **argv)
 {
     struct router_options o = { 0 };
-    struct role r = { .o = &o };
+    struct role r = { .o = &o, .tunnel = { .dir_fd = -1 } };
     struct err e;
     int code = command_parse(&router_program, argc, argv, &o, NULL);
 

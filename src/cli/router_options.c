@@ -16,6 +16,7 @@ static const struct opt opts[] = {
     { "--https-listen", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", "where requests come in by TLS" },
     { "--https-bind-address", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", NULL },
     { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "instead of --listen: a socket that listens already" },
+    { "--tunnel-socket", NULL, OPT_STR, AT_FIELD(tunnel), NULL, 0, 0, "PATH", "a unix socket where port-forwards come in from processes of our own user, with a word on who is behind each; what they may is asked of the API server: to create pods/portforward where the sandbox is" },
     { "--reuse-port", NULL, OPT_BOOL, AT_FIELD(is_port_shared), NULL, 0, 0, NULL, "several routers of this user listen there and share the load" },
     { "--tls-cert-file", NULL, OPT_STR, AT_FIELD(cert_file), NULL, 0, 0, "FILE", "our certificate and its chain; read again when it changes" },
     { "--tls-key-file", NULL, OPT_STR, AT_FIELD(key_file), NULL, 0, 0, "FILE", "its key, likewise" },
@@ -151,6 +152,11 @@ int router_options_check(struct router_options *o, struct err *e)
             return err_wrap(e, "--trusted-proxy-cidrs");
     if (!*o->cluster_domain)
         return err_set(e, ERR_USAGE, "--cluster-domain: not blank");
+    if (is_said(o->tunnel) && (!o->is_cached || o->is_unlisted_allowed)) {
+        (void)err_set(e, ERR_USAGE, "--tunnel-socket: callers may have known sandboxes only");
+        err_hint(e, "leave out --cache-enabled=false and --allow-unlisted-pod-ip");
+        return -1;
+    }
     if (!o->is_cached && !o->is_unlisted_allowed) {
         (void)err_set(e, ERR_USAGE, "--cache-enabled=false: no sandbox would be known");
         err_hint(e, "--allow-unlisted-pod-ip takes Pod addresses and names as they come");

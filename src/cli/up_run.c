@@ -25,7 +25,7 @@ struct up {
     size_t count;
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
-    char node_config[4200], router_config[4200], router_host[128];
+    char node_config[4200], router_config[4200], router_socket[4200], router_host[128];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
     struct err e; /* why it stops */
@@ -235,6 +235,8 @@ static int add_router(struct up *u, struct err *e)
                                  "0",
                                  "--health-listen",
                                  "0",
+                                 "--tunnel-socket",
+                                 u->router_socket,
                                  "--allow-loopback-pod-ip",
                                  "--proxy-timeout",
                                  "3600s",
@@ -249,10 +251,11 @@ static int add_router(struct up *u, struct err *e)
 
 static int add_parts(struct up *u, struct err *e)
 {
-    const char *const parts[] = { "parts",         "--data",
-                                  u->place->path,  "--log-level",
-                                  u->o->log.level, u->router_fd >= 0 ? "--router" : NULL,
-                                  u->router_host,  NULL };
+    const char *const parts[] = {
+        "parts",       "--data",        u->place->path,
+        "--log-level", u->o->log.level, u->router_fd >= 0 ? "--router" : NULL,
+        NULL
+    };
 
     return add_control(u, e) < 0 || add_part(u, "parts", u->parts_fd, parts, e) < 0 ||
                    add_node(u, e) < 0 || (u->router_fd >= 0 && add_router(u, e) < 0)
@@ -284,6 +287,7 @@ static int listen_all(struct up *u, struct err *e)
     (void)snprintf(u->addresses.kubeconfig, sizeof u->addresses.kubeconfig, "%s/kubeconfig", path);
     (void)snprintf(u->node_config, sizeof u->node_config, "%s/node.kubeconfig", path);
     (void)snprintf(u->router_config, sizeof u->router_config, "%s/router.kubeconfig", path);
+    (void)snprintf(u->router_socket, sizeof u->router_socket, "%s/" ROUTER_SOCKET, path);
     if (!command_is_known("router"))
         return 0;
     if (place_listen(u->place, &router, &u->router_fd, e) < 0 ||

@@ -253,6 +253,11 @@ const struct net_addr *http_peer(const struct http_exchange *x)
     return &x->hc->peer;
 }
 
+struct http_owner *http_owner(const struct http_exchange *x)
+{
+    return x->hc->owner;
+}
+
 uint64_t http_id(const struct http_exchange *x)
 {
     return x->id;

@@ -219,6 +219,8 @@ static void conn_freed(void *ctx)
     struct http_conn *hc = ctx;
 
     buf_done(&hc->pending);
+    if (hc->owner)
+        hc->owner->free(hc->owner);
     free(hc);
 }
 
@@ -276,8 +278,9 @@ static void on_close(void *ctx, const struct err *e)
 
 static const struct conn_events conn_events = { on_read, on_eof, on_drain, on_close };
 
-void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
-                      const struct net_addr *peer)
+/* NULL: fd is closed, filter is freed. */
+static struct http_conn *take(struct http_server *s, int fd, struct conn_filter *filter,
+                              const struct net_addr *peer)
 {
     struct http_conn *hc;
     struct err e;
@@ -288,7 +291,7 @@ void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
         if (filter)
             filter->ops->free(filter);
         (void)close(fd);
-        return;
+        return NULL;
     }
     hc = NEW(struct http_conn);
     hc->server = s;
@@ -300,7 +303,7 @@ void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
         if (filter)
             filter->ops->free(filter);
         free(hc);
-        return;
+        return NULL;
     }
     hc->next = s->conns;
     hc->at = &s->conns;
@@ -309,6 +312,24 @@ void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
     s->conns = hc;
     s->count++;
     http_conn_set_deadline(hc, s->config.idle_timeout_ms, idle_over);
+    return hc;
+}
+
+void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
+                      const struct net_addr *peer)
+{
+    (void)take(s, fd, filter, peer);
+}
+
+void http_server_take_as(struct http_server *s, int fd, struct http_owner *owner,
+                         const struct net_addr *peer)
+{
+    struct http_conn *hc = take(s, fd, NULL, peer);
+
+    if (hc)
+        hc->owner = owner;
+    else
+        owner->free(owner);
 }
 
 void http_server_accept(void *server, int fd, const struct net_addr *peer)

@@ -54,6 +54,14 @@ void http_server_accept(void *server, int fd, const struct net_addr *peer);
 /* The same with a filter (TLS) in between; takes both. */
 void http_server_take(struct http_server *s, int fd, struct conn_filter *filter,
                       const struct net_addr *peer);
+/* What a connection stands for beside its address; embedded by who makes it. */
+struct http_owner {
+    void (*free)(struct http_owner *o);
+};
+/* The same in clear, for a connection that stands for somebody: takes owner, too, and frees it when the connection has ended
+ * or changed hands. */
+void http_server_take_as(struct http_server *s, int fd, struct http_owner *owner,
+                         const struct net_addr *peer);
 /* Answers what is under way and closes each connection after it; idle ones at once. done(ctx) when none is left. */
 void http_server_drain(struct http_server *s, ev_fn done, void *ctx);
 size_t http_server_connections(const struct http_server *s);
@@ -76,6 +84,8 @@ bool http_is_h2(const struct http_exchange *x);
 /* What stands between this connection and its socket (TLS), or NULL. */
 const struct conn_filter *http_filter(const struct http_exchange *x);
 const struct net_addr *http_peer(const struct http_exchange *x);
+/* Whom its connection stands for, or NULL. Lives as long as the exchange. */
+struct http_owner *http_owner(const struct http_exchange *x);
 /* Counts up per process: in logs, to tell requests apart. */
 uint64_t http_id(const struct http_exchange *x);
 struct ev_loop *http_loop(const struct http_exchange *x);

@@ -19,6 +19,7 @@ struct http_conn {
     struct conn *conn;
     enum http_conn_kind kind;
     struct net_addr peer;
+    struct http_owner *owner; /* or NULL */
     /* What happens when, unless something else happens first. The timer may stand earlier: it looks at due_ms when it
      * wakes, so that a deadline which moves with every request costs two stores. */
     struct ev_timer timer;

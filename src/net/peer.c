@@ -78,3 +78,10 @@ bool net_peer_uid(int fd, const struct net_addr *peer, uid_t *ret)
     diag_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     return diag_fd >= 0 && ask(diag_fd, peer, &own) && answer(diag_fd, ret);
 }
+
+bool net_peer_is_ours(int fd, const struct net_addr *peer)
+{
+    uid_t uid;
+
+    return net_peer_uid(fd, peer, &uid) && (uid == geteuid() || uid == 0);
+}

@@ -105,8 +105,8 @@ static int add_ports(struct pod_request *r, struct span list, struct err *e)
 
 /* Places in the text until it has stopped moving. */
 struct places {
-    size_t ns, pod, container, uid, since;
-    bool has_container, has_uid, has_since;
+    size_t ns, pod, container, uid, since, caller;
+    bool has_container, has_uid, has_since, has_caller;
     size_t *words;
     size_t cap;
 };
@@ -202,6 +202,9 @@ static int add_parameter(struct pod_request *r, struct places *at, struct span n
     } else if (span_is(name, "uid") && value.n) {
         at->has_uid = true;
         return add_name(r, value, "uid", &at->uid, e);
+    } else if (r->verb == POD_FORWARD && span_is(name, "caller")) {
+        at->has_caller = true;
+        return add_value(r, value, &at->caller, e);
     } else if (r->verb == POD_LOG) {
         return add_log_wish(r, at, name, value, e);
     }
@@ -251,6 +254,7 @@ int pod_request_parse(struct span path, struct span query, struct pod_request **
         r->pod = text + at.pod;
         r->container = at.has_container ? text + at.container : "";
         r->uid = at.has_uid ? text + at.uid : "";
+        r->caller = at.has_caller ? text + at.caller : "";
         r->log.since = at.has_since ? text + at.since : "";
         r->argv = own_array(r->argc + 1, sizeof *r->argv);
         for (size_t i = 0; i < r->argc; i++)

@@ -27,7 +27,9 @@ struct pod_request {
     const char *ns, *pod;
     const char *container; /* "" when none is named; the last one that is named */
     const char *uid; /* of the Pod that was meant: another one may have its name by now; "": any */
-    char **argv;     /* POD_EXEC: NULL-terminated, at least the program */
+    const char *
+        caller; /* POD_FORWARD: who asks, in the words of who sent it (router/caller.h); "" when it said nothing */
+    char **argv; /* POD_EXEC: NULL-terminated, at least the program */
     size_t argc;
     bool has_stdin, has_stdout, has_stderr;
     bool has_tty; /* then there is no stderr */

@@ -54,6 +54,8 @@ static void describe(const struct pod_request *r, struct buf *out)
     assert_null(r->argv[r->argc]);
     if (*r->uid)
         assert_int_equal(buf_addf(out, &e, " uid=%s", r->uid), 0);
+    if (*r->caller)
+        assert_int_equal(buf_addf(out, &e, " caller=%s", r->caller), 0);
     if (r->verb != POD_LOG)
         return;
     assert_int_equal(buf_addf(out, &e, " streams=%d%s%s%s since=%s", r->log.streams,
@@ -77,6 +79,10 @@ static void test_queries(void **state)
           "0 ns-1/pod.a/ out err [sh] [-c] [echo a b&]" },
         { POD "/exec", "container=main&command=a&stdin&tty=true&stderr=true&stdout=false",
           "0 ns-1/pod.a/main in tty [a]" },
+        /* Of two the last counts: who sends requests on speaks last. */
+        { POD "/portforward", "caller=me&caller=%7B%22user%22%3A%22a+b%22%7D",
+          "2 ns-1/pod.a/ caller={\"user\":\"a b\"}" },
+        { POD "/exec", "command=a&stdout=1&caller=me", "0 ns-1/pod.a/ out [a]" },
         { POD "/exec", "command=&command=%C3%A9&stdin=1", "0 ns-1/pod.a/ in [] [\xc3\xa9]" },
         { POD "/exec", "command=100%&stdin=1", "0 ns-1/pod.a/ in [100%]" },
         { POD "/exec", "other=1&command=a&stdin=1&&x", "0 ns-1/pod.a/ in [a]" },

@@ -11,6 +11,7 @@ struct authorizer {
     enum authorize_mode mode;
     struct buf secret;
     struct review *review; /* of AUTHORIZE_REVIEW */
+    struct review *access; /* of callers, or NULL */
 };
 
 bool authorize_mode_parse(const char *text, enum authorize_mode *ret)
@@ -60,6 +61,8 @@ int authorizer_new(const struct authorizer_config *config, struct authorizer **r
         (void)buf_add(&a->secret, secret, e);
     if (config->mode == AUTHORIZE_REVIEW)
         a->review = review_new(&config->review);
+    if (config->access.client)
+        a->access = review_new(&config->access);
     *ret = a;
     return 0;
 }
@@ -69,6 +72,7 @@ void authorizer_free(struct authorizer *a)
     if (!a)
         return;
     review_free(a->review);
+    review_free(a->access);
     if (a->secret.n)
         OPENSSL_cleanse(a->secret.p, a->secret.n);
     buf_done(&a->secret);
@@ -131,6 +135,17 @@ enum authorize_verdict authorize_start(struct authorizer *a, const struct http_h
         break;
     }
     if (!review_start(a->review, bearer_of(head), wait, why))
+        return AUTHORIZE_WAITING;
+    return why->status ? AUTHORIZE_DENIED : AUTHORIZE_ALLOWED;
+}
+
+enum authorize_verdict authorize_caller(struct authorizer *a, const struct caller *caller,
+                                        const struct target *t, struct review_wait *wait,
+                                        struct refusal *why)
+{
+    if (!a->access)
+        return deny(why, 403, "forbidden");
+    if (!review_access(a->access, caller, t, wait, why))
         return AUTHORIZE_WAITING;
     return why->status ? AUTHORIZE_DENIED : AUTHORIZE_ALLOWED;
 }

@@ -6,6 +6,7 @@
 #include "http/guard.h"
 #include "http/join.h"
 #include "http/limits.h"
+#include "router/caller.h"
 #include "router/fields.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ struct hop {
     /* For the log, when the exchange is gone. */
     char method[16], client[NET_ADDR_TEXT_BYTES];
     char *path, *agent, *id, *namespace;
+    char *user; /* who calls, where somebody said so */
 };
 
 static void dial(struct hop *h);
@@ -50,19 +52,24 @@ static void hop_free(void *obj)
     free(h->agent);
     free(h->id);
     free(h->namespace);
+    free(h->user);
     free(h);
 }
 
 static void log_access(const struct hop *h, uint64_t took_us)
 {
-    if (!h->path)
-        return;
-    log_info("access.request", KV("method", (const char *)h->method),
-             KV("path", (const char *)h->path), KV("status", h->status),
-             KV("bytes_out", h->out_bytes), KV("duration_ms", took_us / 1000),
-             KV("client_ip", (const char *)h->client), KV("sandbox_id", (const char *)h->id),
-             KV("sandbox_namespace", (const char *)h->namespace),
-             KV("user_agent", (const char *)h->agent));
+    const struct log_kv kv[] = { KV("method", (const char *)h->method),
+                                 KV("path", (const char *)h->path),
+                                 KV("status", h->status),
+                                 KV("bytes_out", h->out_bytes),
+                                 KV("duration_ms", took_us / 1000),
+                                 KV("client_ip", (const char *)h->client),
+                                 KV("sandbox_id", (const char *)h->id),
+                                 KV("sandbox_namespace", (const char *)h->namespace),
+                                 KV("user_agent", (const char *)h->agent),
+                                 KV("user", (const char *)h->user) };
+
+    log_event(LOG_INFO, "access.request", kv, h->user ? LEN(kv) : LEN(kv) - 1);
 }
 
 /* Nothing of it is left. */
@@ -73,7 +80,8 @@ static void over(struct hop *h)
     assert(!h->x && !h->call && !h->join);
     tally_end(h->hops->tally, span_cstr(h->method), h->status, h->target.namespace,
               (double)took_us / 1e6);
-    log_access(h, took_us);
+    if (h->path && log_is_on(LOG_INFO))
+        log_access(h, took_us);
     *h->link = h->next;
     if (h->next)
         h->next->link = h->link;
@@ -424,6 +432,13 @@ static void find(struct hop *h)
 
 /* ---- the beginning ---- */
 
+static const struct caller *caller_of(const struct http_exchange *x)
+{
+    struct http_owner *owner = http_owner(x);
+
+    return owner ? CONTAINER(owner, struct caller, base) : NULL;
+}
+
 static void note(struct hop *h)
 {
     const struct http_exchange *x = h->x;
@@ -433,6 +448,8 @@ static void note(struct hop *h)
     h->id = span_dup(http_field(x, "x-sandbox-id"));
     h->namespace = span_dup(http_field(x, "x-sandbox-namespace"));
     (void)net_addr_ip_text(http_peer(x), h->client);
+    if (caller_of(x))
+        h->user = own_strdup(caller_of(x)->user);
 }
 
 static struct hop *hop_new(struct hops *hops, struct http_exchange *x)
@@ -490,13 +507,32 @@ static void on_reviewed(void *ctx, const struct refusal *why)
     on_verdict(ctx, why->status ? AUTHORIZE_DENIED : AUTHORIZE_ALLOWED, why);
 }
 
+static void judge(struct hop *h)
+{
+    struct authorizer *a = h->hops->config->authorizer;
+    const struct caller *caller = caller_of(h->x);
+    enum authorize_verdict verdict;
+    struct refusal why = { 0 };
+
+    h->review.done = on_reviewed;
+    h->review.ctx = h;
+    if (caller && h->bad.status)
+        verdict = AUTHORIZE_ALLOWED; /* to hear what is wrong: nothing can be asked for */
+    else if (caller)
+        verdict = authorize_caller(a, caller, &h->target, &h->review, &why);
+    else
+        verdict = authorize_start(a, http_req(h->x), &h->target, &h->review, &why);
+    if (verdict != AUTHORIZE_WAITING)
+        on_verdict(h, verdict, &why);
+}
+
 void hop_start(struct hops *hops, struct http_exchange *x)
 {
     struct hop *h = hop_new(hops, x);
     const struct router_config *c = hops->config;
-    const struct router_door *door = http_filter(x) ? &c->tls : &c->plain;
-    enum authorize_verdict verdict;
-    struct refusal why = { 0 };
+    const struct router_door *door = http_filter(x)  ? &c->tls
+                                     : http_owner(x) ? &c->tunnel
+                                                     : &c->plain;
 
     if (span_is(http_path(x), "/healthz")) {
         h->status = 200;
@@ -520,11 +556,7 @@ void hop_start(struct hops *hops, struct http_exchange *x)
     if (!http_upgrade(x).p)
         http_eof_is_gone(x); /* nobody reads what the sandbox would say */
     (void)match_read(http_req(x), &c->rules, &h->target, &h->bad);
-    h->review.done = on_reviewed;
-    h->review.ctx = h;
-    verdict = authorize_start(c->authorizer, http_req(x), &h->target, &h->review, &why);
-    if (verdict != AUTHORIZE_WAITING)
-        on_verdict(h, verdict, &why);
+    judge(h);
 }
 
 void hops_close(struct hops *hops)

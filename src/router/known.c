@@ -199,8 +199,8 @@ static enum pick_verdict missing(const struct known *k, const struct target *t,
 
     if (!informer_is_synced(k->pods) || !informer_is_synced(k->sandboxes))
         refusal_set(why, 503, "The router does not know the cluster's sandboxes yet.");
-    else if (sandbox && t->has_ip)
-        refusal_set(why, 404, "Sandbox %s in namespace %s has no Pod at %s.", t->id, t->namespace,
+    else if (sandbox && t->has_ip) /* not 404: SDKs ask for the address again after a 5xx only */
+        refusal_set(why, 503, "Sandbox %s in namespace %s has no Pod at %s.", t->id, t->namespace,
                     net_addr_ip_text(&t->ip, ip));
     else if (sandbox)
         refusal_set(why, 503, "Sandbox %s is not ready: %.200s", t->id,

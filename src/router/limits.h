@@ -27,6 +27,14 @@
 #define ROUTER_IDLE_PER_HOST_MAX 256
 /* Between looks at the files of a certificate: stat() of two files */
 #define SECURE_LOOK_MS 1000
+/* For a connection through the tunnel to say who calls: its peer is a process of ours, which has the text at hand */
+#define TUNNEL_PREFACE_MS   5000
+#define TUNNEL_ARRIVALS_MAX 256 /* that have not said it yet; more are closed */
+/* How long the API server's word on what a caller may counts. A right that was taken away ends within it; one that was given
+ * is noticed sooner, as people try again. */
+#define ACCESS_TTL_MS    2000
+#define ACCESS_NO_TTL_MS 1000
+#define ACCESS_ROWS_MAX  2048
 /* Of clients; beyond it new connections are closed */
 #define ROUTER_CONNECTIONS_MAX 20000
 /* A client's connection between requests; the contract's */

@@ -1,4 +1,5 @@
-/* Tokens by the API server's word: each is asked about once, answers grow old, and there is room for so many. */
+/* Tokens and rights by the API server's word: each is asked about once, answers grow old, and there is room for so many. */
+#include "router/caller.h"
 #include "router/review.h"
 
 #include "kube/testserver.h"
@@ -147,6 +148,91 @@ static void test_room_for_so_many(void **state)
     end();
 }
 
+/* ---- rights ---- */
+
+static bool ask_access(struct asker *a, const struct caller *c, const char *namespace,
+                       const char *id, const char *uid)
+{
+    struct target t = { 0 };
+
+    (void)snprintf(t.namespace, sizeof t.namespace, "%s", namespace);
+    (void)snprintf(t.id, sizeof t.id, "%s", id);
+    (void)snprintf(t.uid, sizeof t.uid, "%s", uid);
+    a->wait.done = on_done;
+    a->wait.ctx = a;
+    return review_access(review, c, &t, &a->wait, &a->why);
+}
+
+static void say_allowed(bool is_allowed)
+{
+    const struct kind *kind = kind_find("authorization.k8s.io", "v1", "subjectaccessreviews");
+    struct object *o = testserver_object(kind, is_allowed ? "{\"status\":{\"allowed\":true}}"
+                                                          : "{\"status\":{\"allowed\":false}}");
+
+    testserver_answer(&server, KUBE_CREATE, &(struct kube_answer){ .object = o });
+    object_unref(o);
+}
+
+static const char *asked_for(const char *member)
+{
+    const struct json *spec = object_member(server.calls[0]->object, "spec");
+    const char *text = json_cstr(json_get(json_get(spec, "resourceAttributes"), member));
+
+    return text ? text : "(none)";
+}
+
+static void test_what_a_caller_may(void **state)
+{
+    struct caller *me, *you;
+    struct asker a = { 0 };
+    struct err e;
+
+    (void)state;
+    testserver_init(&server);
+    review = review_new(&(struct review_config){ .what = REVIEW_ACCESS,
+                                                 .client = &server.base,
+                                                 .loop = server.base.loop,
+                                                 .ttl_ms = 60000,
+                                                 .no_ttl_ms = 1,
+                                                 .rows_max = 10 });
+    assert_int_equal(caller_parse(SPAN("{\"user\":\"me\",\"groups\":[\"g\"]}"), &me, &e), 0);
+    assert_int_equal(caller_parse(SPAN("{\"user\":\"you\"}"), &you, &e), 0);
+
+    assert_false(ask_access(&a, me, "a", "box", ""));
+    assert_string_equal(asked_for("verb"), "create");
+    assert_string_equal(asked_for("resource"), "pods");
+    assert_string_equal(asked_for("subresource"), "portforward");
+    assert_string_equal(asked_for("namespace"), "a");
+    assert_string_equal(asked_for("name"), "box");
+    say_allowed(true);
+    assert_int_equal(a.why.status, 0);
+    assert_true(ask_access(&a, me, "a", "box", ""));
+    assert_int_equal(a.why.status, 0);
+
+    /* Every other question is another one. */
+    assert_false(ask_access(&a, you, "a", "box", ""));
+    say_allowed(false);
+    assert_int_equal(a.why.status, 403);
+    assert_non_null(strstr(a.why.detail, "\"you\""));
+    assert_false(ask_access(&a, me, "b", "box", ""));
+    say_allowed(false);
+    assert_int_equal(a.why.status, 403);
+    assert_false(ask_access(&a, me, "a", "bo", ""));
+    say_allowed(true);
+    assert_false(ask_access(&a, me, "a", "box", "u")); /* by uid: any of the namespace */
+    assert_string_equal(asked_for("name"), "(none)");
+    say_allowed(false);
+    assert_int_equal(a.why.status, 403);
+
+    testserver_run_ms(&server, 20);
+    assert_false(ask_access(&a, me, "b", "box", "")); /* a no is soon asked again */
+    testserver_refuse(&server, KUBE_CREATE, 403);
+    assert_int_equal(a.why.status, 500);
+    caller_free(me);
+    caller_free(you);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_no_token_no_answer_no_text),
         cmocka_unit_test(test_answers_grow_old),
         cmocka_unit_test(test_room_for_so_many),
+        cmocka_unit_test(test_what_a_caller_may),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "net/listen.h"
 #include "net/peer.h"
 #include "router/hop.h"
+#include "router/tunnel.h"
 
 /* A way in, open. */
 struct way {
@@ -19,6 +20,7 @@ struct router {
     struct http_server *http;
     struct http_server *closed; /* for connections of strangers: refuses whatever they ask */
     struct way plain, tls;
+    struct tunnel *tunnel;
     struct secure *secure;
     struct hops hops;
 };
@@ -37,13 +39,6 @@ static void on_stranger(void *ctx, struct http_exchange *x)
                        "Only the router's own user is served; see --allow-unauthenticated.");
 }
 
-static bool is_owner(int fd, const struct net_addr *peer)
-{
-    uid_t uid;
-
-    return net_peer_uid(fd, peer, &uid) && (uid == geteuid() || uid == 0);
-}
-
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)
 {
     struct way *way = ctx;
@@ -53,7 +48,7 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
     char text[NET_ADDR_TEXT_BYTES];
     struct err e;
 
-    if (way->door->is_owner_only && !is_owner(fd, peer)) {
+    if (way->door->is_owner_only && !net_peer_is_ours(fd, peer)) {
         log_warn("router.stranger", KV("peer", net_addr_text(peer, text)));
         to = r->closed;
     }
@@ -126,6 +121,13 @@ static int open_tls(struct router *r, struct err *e)
     return open_way(r, &r->tls, &c->tls, e);
 }
 
+static int open_tunnel(struct router *r, struct err *e)
+{
+    int fd = r->config.tunnel.listen_fd;
+
+    return fd < 0 ? 0 : tunnel_open(r->loop, fd, r->http, &r->tunnel, e);
+}
+
 int router_open(struct ev_loop *loop, const struct router_config *config, struct router **ret,
                 struct err *e)
 {
@@ -134,7 +136,8 @@ int router_open(struct ev_loop *loop, const struct router_config *config, struct
     r->config = *config;
     r->loop = loop;
     open_sides(r);
-    if (open_way(r, &r->plain, &r->config.plain, e) < 0 || open_tls(r, e) < 0) {
+    if (open_way(r, &r->plain, &r->config.plain, e) < 0 || open_tls(r, e) < 0 ||
+        open_tunnel(r, e) < 0) {
         router_close(r);
         return -1;
     }
@@ -156,6 +159,7 @@ static void close_ways(struct router *r)
 {
     net_listener_close(take_ptr(&r->plain.listener));
     net_listener_close(take_ptr(&r->tls.listener));
+    tunnel_close(take_ptr(&r->tunnel));
 }
 
 void router_drain(struct router *r, ev_fn done, void *ctx)

@@ -18,7 +18,7 @@
 struct dial_resolver;
 struct router;
 
-/* One of the two ways in. */
+/* One of the ways in. */
 struct router_door {
     int listen_fd;      /* takes it: a socket that listens already; -1: `listen` says where */
     const char *listen; /* HOST:PORT; NULL or "": closed */
@@ -33,6 +33,7 @@ struct router_config {
     struct dial_resolver *resolver; /* for targets by name */
     struct match_rules rules;
     struct router_door plain, tls;
+    struct router_door tunnel;         /* its listen_fd, a unix socket, if any (tunnel.h) */
     struct secure_config certificates; /* of tls */
     struct trust proxies;              /* whose X-Forwarded-* count */
     bool is_port_shared;               /* several routers listen there */

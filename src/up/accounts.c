@@ -32,7 +32,8 @@ static const struct account_row {
       RULE("\"\",\"events.k8s.io\"", "\"events\"", "\"create\",\"update\",\"patch\"") ","
       RULE("\"coordination.k8s.io\"", "\"leases\"", READ ",\"create\",\"update\",\"patch\"") },
     { "router",
-      RULE("\"\"", "\"pods\"", READ) "," RULE("\"agents.x-k8s.io\"", "\"sandboxes\"", READ) },
+      RULE("\"\"", "\"pods\"", READ) "," RULE("\"agents.x-k8s.io\"", "\"sandboxes\"", READ) ","
+      RULE("\"authorization.k8s.io\"", "\"subjectaccessreviews\"", "\"create\"") },
 };
 /* clang-format on */
 

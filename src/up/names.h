@@ -18,5 +18,7 @@
 /* In the data directory: where streams of Pods are asked for. */
 #define NODE_SOCKET  "pods.sock"  /* of the node: all Pods but the system's own */
 #define PARTS_SOCKET "parts.sock" /* of those */
+/* Where the router takes what comes through its Pod, with a word on who is behind it. */
+#define ROUTER_SOCKET "router.sock"
 
 #endif

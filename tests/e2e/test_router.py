@@ -89,7 +89,7 @@ def test_unknown_ones_are_not_found(router, backend, api):
     # An address must be the named sandbox's own.
     for ip in ("127.77.0.99", "10.1.2.3", "127.77.0.2"):
         assert detail(ask(router, x_sandbox_id="box", x_sandbox_pod_ip=ip, **at)) == (
-            404, f"Sandbox box in namespace default has no Pod at {ip}.")
+            503, f"Sandbox box in namespace default has no Pod at {ip}.")
     assert detail(ask(router, x_sandbox_id="nobody", x_sandbox_pod_ip=backend.ip, **at))[0] == 404
     assert detail(ask(router, x_sandbox_id="box", x_sandbox_namespace="prod", x_sandbox_pod_ip=backend.ip, **at))[0] == 404
 

@@ -5,12 +5,15 @@ import hashlib
 import hmac
 import json
 import os
+import socket
+import struct
 import subprocess
 import time
 
 import pytest
 
 from harness import router as routers
+from harness.raw import read_all
 from harness.router import Backend, Router, place
 from harness.server import wait_until
 from lib import controlplane
@@ -161,3 +164,122 @@ def test_other_users_of_the_machine_are_strangers(api, backend):
     with Router(api, "--allow-unauthenticated") as r:
         assert as_nobody(r.port).startswith(b"HTTP/1.1 400 ")
         r.end()
+
+
+# ---- port-forwards through the API server, which says who is behind them ----
+
+
+def through(path, caller, sandbox, namespace, *fields):
+    """One request by the tunnel, of this caller: its status and detail, or (None, None) when it was turned away."""
+    text = caller if isinstance(caller, bytes) else json.dumps(caller).encode()
+    lines = [f"X-Sandbox-ID: {sandbox}", f"X-Sandbox-Namespace: {namespace}", *fields]
+    if not any(line.startswith("Host:") for line in lines):
+        lines.append("Host: localhost:8080")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(60)
+        s.connect(str(path))
+        try:
+            s.sendall(struct.pack(">I", len(text)) + text)
+            s.sendall("\r\n".join(["GET / HTTP/1.1", *lines, "Connection: close", "", ""]).encode())
+        except (BrokenPipeError, ConnectionResetError):
+            return None, None
+        head, _, body = read_all(s).partition(b"\r\n\r\n")
+    return (int(head.split()[1]), json.loads(body)) if head else (None, None)
+
+
+@pytest.fixture(scope="module")
+def teams(api, backend):
+    """A sandbox in each of two namespaces; alice may edit the first, bob may look at both."""
+    def bind(namespace, user, role):
+        api.call("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings", {
+            "metadata": {"name": f"{user}-{role}"}, "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}})
+
+    for team in ("team-a", "team-b"):
+        api.call("POST", "/api/v1/namespaces", {"metadata": {"name": team}})
+        place(api, f"of-{team}", backend.ip, namespace=team)
+        bind(team, "bob", "view")
+    bind("team-a", "alice", "edit")
+    return bind
+
+
+@pytest.mark.core
+def test_callers_have_what_they_may(api, backend, teams, tmp_path):
+    path, port = tmp_path / "router.sock", f"X-Sandbox-Port: {backend.port}"
+    alice, bob = {"user": "alice", "groups": ["system:authenticated"]}, {"user": "bob"}
+    with Router(api, "--tunnel-socket", path) as r:
+        assert through(path, alice, "of-team-a", "team-a", port)[0] == 200
+        status, told = through(path, alice, "of-team-b", "team-b", port)
+        assert status == 403 and told["detail"].startswith('User "alice" may not forward ports of Pods in namespace team-b')
+        # Of what is there and what is not the same is said.
+        assert through(path, alice, "none", "team-b", port) == (403, told)
+        for team in ("team-a", "team-b"):
+            assert through(path, bob, f"of-{team}", team, port)[0] == 403  # who may look may not come in
+            assert through(path, {"user": "root", "groups": ["system:masters"]}, f"of-{team}", team, port)[0] == 200
+        # No other way to say whom is meant leads out of the namespace.
+        uid = api.call("GET", "/apis/agents.x-k8s.io/v1beta1/namespaces/team-b/sandboxes/of-team-b")["metadata"]["uid"]
+        for more in (f"X-Sandbox-UID: {uid}", f"X-Sandbox-Pod-IP: {backend.ip}"):
+            assert through(path, alice, "of-team-b", "team-b", port, more)[0] == 403
+            assert through(path, alice, "of-team-b", "team-a", port, more)[0] in (404, 503)
+        assert through(path, alice, "of-team-a", "team-b", port, f"X-Sandbox-Pod-IP: {backend.ip}")[0] == 403
+        # A page in the caller's browser is not the caller.
+        assert through(path, alice, "of-team-a", "team-a", port, "Origin: http://evil.example")[0] == 403
+        assert through(path, alice, "of-team-a", "team-a", port, "Host: rebound.example")[0] == 403
+        assert through(path, alice, "Of", "team-a", port)[0] == 400
+        denied = [d for d in r.said("router.denied") if "alice" in d["why"]]
+        assert denied and all(d["namespace"] == "team-b" for d in denied)
+        assert {a.get("user") for a in r.said("access.request")} == {"alice", "bob", "root"}
+        # A right that was given is noticed, and one that was taken away.
+        teams("team-b", "alice", "edit")
+        wait_until(lambda: through(path, alice, "of-team-b", "team-b", port)[0] == 200, 30)
+        api.call("DELETE", "/apis/rbac.authorization.k8s.io/v1/namespaces/team-b/rolebindings/alice-edit")
+        wait_until(lambda: through(path, alice, "of-team-b", "team-b", port)[0] == 403, 60)
+        r.end()
+    assert not path.exists() or path.is_socket()
+
+
+@pytest.mark.core
+def test_who_does_not_say_who_calls_is_turned_away(api, backend, teams, tmp_path):
+    path = tmp_path / "router.sock"
+    with Router(api, "--tunnel-socket", path) as r:
+        for caller in (b"", b"{}", b'{"user":""}', b"x" * 40000, b'{"user":"a","user":"root"}', b"GET / HTTP/1.1\r\n\r\n"):
+            assert through(path, caller, "of-team-a", "team-a") == (None, None), caller
+        with socket.socket(socket.AF_UNIX) as s:  # without a preface the first four bytes are one
+            s.settimeout(60)
+            s.connect(str(path))
+            s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert read_all(s) == b""
+        assert len(r.said("router.tunnel")) >= 6
+        assert through(path, {"user": "root", "groups": ["system:masters"]}, "of-team-a", "team-a",
+                       f"X-Sandbox-Port: {backend.port}")[0] == 200
+        r.end()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be somebody else")
+def test_nobody_else_can_say_who_calls(api, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("tunnel")
+    path = directory / "router.sock"
+    text = b'{"user":"root","groups":["system:masters"]}'
+    script = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(60)\ns.connect(sys.argv[1])\n" \
+             "try:\n s.sendall(bytes.fromhex(sys.argv[2]))\n print(s.recv(100))\nexcept OSError: print(b'')"
+    sent = struct.pack(">I", len(text)) + text + b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    def as_nobody():
+        return subprocess.run(["python3", "-c", script, str(path), sent.hex()], user=65534, group=65534, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=60, cwd="/", env={"PATH": os.environ["PATH"]}, text=True)
+
+    with Router(api, "--tunnel-socket", path) as r:
+        for d in (directory, *directory.parents):
+            if d != d.parent and d.stat().st_uid == 0 and len(d.parts) > 2:
+                d.chmod(0o755)
+        assert as_nobody().returncode != 0  # the socket's mode
+        path.chmod(0o666)
+        assert as_nobody().stdout.strip() == "b''"  # and the kernel's word
+        assert r.said("router.stranger") != []
+        r.end()
+
+
+def test_a_tunnel_leads_to_known_sandboxes_only(tmp_path):
+    done = subprocess.run([routers.program(), "router", "--cache-enabled=false", "--allow-unlisted-pod-ip", "--tunnel-socket",
+                           str(tmp_path / "s")], stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 2 and "callers may have known sandboxes only" in done.stderr

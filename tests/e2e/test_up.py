@@ -1,5 +1,6 @@
 """`silica up`: what its first start gives, what stays, and how its other commands see it. Judged by kubectl."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import urllib.request
 import pytest
 
 from harness.server import wait_until
+from lib import controlplane
 from lib.up import Up, program
 
 pytestmark = pytest.mark.ours
@@ -129,7 +131,8 @@ def test_rights_of_the_parts(up):
 
     assert may("router", "watch", "", "pods") and may("router", "list", "agents.x-k8s.io", "sandboxes")
     assert not may("router", "get", "", "secrets") and not may("router", "delete", "", "pods")
-    assert not may("router", "create", "", "pods", "portforward")
+    assert may("router", "create", "authorization.k8s.io", "subjectaccessreviews")
+    assert not may("router", "create", "", "pods", "portforward") and not may("router", "create", "authentication.k8s.io", "tokenreviews")
     assert may("node", "patch", "", "pods", "status") and may("node", "get", "", "secrets")
     assert not may("node", "create", "rbac.authorization.k8s.io", "clusterrolebindings")
     assert not may("node", "create", "extensions.agents.x-k8s.io", "sandboxclaims")
@@ -174,12 +177,54 @@ def test_a_token_for_one_namespace(up, tmp_path):
     for namespace in ("default", "agent-sandbox-system"):
         refused = up.kubectl("get", "sandboxclaims", "-n", namespace, kubeconfig=tenant, check=False)
         assert refused.returncode != 0 and "forbidden" in refused.stderr
-    # The router leads everywhere, so a port of it is not for those who have one namespace.
     wait_until(lambda: up.api.exists("/api/v1/namespaces/team-a/pods/sandbox-router"), 60)
-    refused = up.kubectl("port-forward", "pod/sandbox-router", ":8080", kubeconfig=tenant, check=False)
-    assert refused.returncode != 0 and "forbidden" in refused.stderr.lower(), refused.stderr
     refused = up.kubectl("logs", "sandbox-router", kubeconfig=tenant, check=False)
     assert refused.returncode != 0 and "agent-sandbox-system" in refused.stderr, refused.stderr
+
+
+@contextlib.contextmanager
+def forwarded(up, kubeconfig, *args):
+    """The address of a port of the router's Pod, on this side of a kubectl port-forward."""
+    argv = [controlplane.peer("kubectl"), "--kubeconfig", str(kubeconfig), "--cache-dir", str(up.directory / "cache"), "port-forward",
+            "pod/sandbox-router", ":8080", *args]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("Forwarding from "), line
+            yield "http://" + line.split()[2]
+        finally:
+            process.kill()
+
+
+def test_a_tenant_reaches_its_own_sandboxes(up, tmp_path):
+    """By the router's Pod, which is in every namespace: with a token for one of them nothing of another can be had."""
+    up.wait_warm()
+    up.api.call("POST", CLAIMS, {**CLAIM, "metadata": {"name": "theirs"}})
+    theirs = wait_until(lambda: up.api.call("GET", f"{CLAIMS}/theirs").get("status", {}).get("sandbox"), 60)["name"]
+    assert wait_until(lambda: ask(up, theirs, "true")[0] == 200, 60)
+    tenant = tmp_path / "tenant"
+    tenant.write_text(up.run("token", "-n", "team-c", "-o", "kubeconfig").stdout)
+    pod = up.api.call("GET", f"{TEMPLATES}/simple-sandbox-template")["spec"]["podTemplate"]["spec"]
+    for container in pod["containers"]:
+        container.pop("volumeMounts", None)
+    up.kubectl("apply", "-f", "-", kubeconfig=tenant, stdin=json.dumps({
+        "apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox", "metadata": {"name": "ours"}, "spec": {"podTemplate": {"spec": pod}}}))
+    wait_until(lambda: up.api.exists("/api/v1/namespaces/team-c/pods/sandbox-router"), 60)
+    with forwarded(up, tenant) as tunnel:
+        assert wait_until(lambda: ask(up, "ours", "echo mine", "team-c", tunnel)[0] == 200, 60)
+        status, told = ask(up, theirs, "true", "default", tunnel)
+        assert status == 403 and "may not forward ports of Pods in namespace default" in told["detail"]
+        # Neither does a word of the client's on who it is count.
+        assert ask(up, theirs, "true", "default", tunnel, {"x-remote-user": "silica-admin", "x-remote-group": "system:masters"})[0] == 403
+    with forwarded(up, up.ready["kubeconfig"], "-n", "team-c") as tunnel:
+        assert ask(up, theirs, "true", "default", tunnel)[0] == 200  # an administrator has all, by any of these Pods
+    for args in (("get", "pod", theirs), ("exec", theirs, "--", "true"), ("logs", theirs), ("port-forward", theirs, ":8888"),
+                 ("port-forward", "-n", "agent-sandbox-system", "sandbox-router", ":8080")):
+        words = args if "-n" in args else (args[0], "-n", "default", *args[1:])
+        refused = up.kubectl(*words, kubeconfig=tenant, check=False)
+        assert refused.returncode != 0 and "forbidden" in refused.stderr.lower(), (args, refused.stderr)
+    up.api.call("DELETE", f"{CLAIMS}/theirs")
+    up.kubectl("delete", "namespace", "team-c", "--timeout=60s")
 
 
 def test_only_one(up):
@@ -254,10 +299,10 @@ def test_sandboxes_outlive_all_of_it(fresh):
     assert fresh.run("ps", "-o", "json").stdout.strip() in ("[]", "")
 
 
-def ask(up, sandbox, command):
+def ask(up, sandbox, command, namespace="default", at=None, fields=None):
     """POST /execute at the router: the status, and what came."""
-    request = urllib.request.Request(f"{up.ready['router']}/execute", data=json.dumps({"command": command}).encode(), headers={
-        "content-type": "application/json", "x-sandbox-id": sandbox, "x-sandbox-namespace": "default"})
+    request = urllib.request.Request(f"{at or up.ready['router']}/execute", data=json.dumps({"command": command}).encode(), headers={
+        "content-type": "application/json", "x-sandbox-id": sandbox, "x-sandbox-namespace": namespace, **(fields or {})})
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status, json.load(answer)
