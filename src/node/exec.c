@@ -5,6 +5,7 @@
 
 #include "sandbox/sandbox.h"
 
+#include <signal.h>
 #include <string.h>
 
 struct exec {
@@ -23,7 +24,7 @@ struct exec {
     struct buf early;                        /* input before that */
     const struct pod_process_events *events; /* NULL: the client went */
     void *ctx;
-    bool is_stdin_ended, is_paused;
+    bool is_stdin_ended, is_paused, is_started;
 };
 
 static struct exec *of(struct pod_process *p)
@@ -126,7 +127,9 @@ static const struct process_ops ops = { .write = exec_write,
 
 static void on_started(void *ctx)
 {
-    (void)ctx;
+    struct exec *p = ctx;
+
+    p->is_started = true;
 }
 
 static void on_output(void *ctx, enum sandbox_output which, struct span piece)
@@ -148,9 +151,16 @@ static void on_drain(void *ctx, bool is_open)
         p->events->on_drain(p->ctx);
 }
 
+/* With PID 1 the kernel kills all that it started, so a command whose sandbox is gone ended as any that is killed does:
+ * clients take that code for the end of the Pod. */
 static void on_exit_of(void *ctx, int code, const struct err *e)
 {
-    finish(ctx, code, e);
+    struct exec *p = ctx;
+
+    if (e && e->code == ERR_CLOSED && p->is_started)
+        finish(p, 128 + SIGKILL, NULL);
+    else
+        finish(p, code, e);
 }
 
 static const struct sandbox_exec_events exec_events = {

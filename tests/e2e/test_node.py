@@ -100,6 +100,17 @@ def test_exec_has_exit_codes_streams_and_a_terminal(machine):
     machine.delete("streams")
 
 
+def test_an_exec_ends_as_killed_with_its_pod(machine):
+    """Clients take 137 for the end of the Pod, when that is gone too."""
+    machine.apply(pod("goes", command=SLEEP))
+    machine.wait_ready("goes")
+    running = subprocess.Popen([machine.kubectl_program, "--kubeconfig", str(machine.api.kubeconfig), "exec", "goes", "--", "sh", "-c",
+                                "echo here; sleep 4722"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout.readline() == "here\n"
+    machine.kubectl("delete", "pod", "goes", "--grace-period=0", "--force")
+    assert running.wait(60) == 137, running.stderr.read()
+
+
 def test_attach_shows_what_comes(machine):
     machine.apply(pod("talks", command=["sh", "-c", "echo before; while ! test -e /tmp/go; do sleep 0.05; done; echo out; echo err >&2"],
                       restartPolicy="Never"))
