@@ -264,6 +264,13 @@ static int read_outfit(struct make *m, struct record *r, const struct json *spec
     return make_volumes(r, m->pod, &m->volumes, e);
 }
 
+/* A Pod may say by a variable how long a command of /execute may take; an option would win over it. */
+static bool says_exec_timeout(const struct env *env)
+{
+    return env_get(env, "SANDBOX_EXEC_TIMEOUT_SECONDS").p ||
+           env_get(env, "SILICA_RUNTIME_EXEC_TIMEOUT").p;
+}
+
 /* The words that PID 1 is to run. */
 static void set_command(struct make *m)
 {
@@ -272,9 +279,13 @@ static void set_command(struct make *m)
 
     while (given && given[words])
         words++;
-    m->command = own_array(words + 2, sizeof *m->command);
+    m->command = own_array(words + 4, sizeof *m->command);
     if (m->start.is_server)
         m->command[n++] = SELF;
+    if (m->start.is_server && !says_exec_timeout(&m->env)) {
+        m->command[n++] = "--exec-timeout";
+        m->command[n++] = NODE_EXEC_TIMEOUT;
+    }
     for (size_t i = 0; i < words; i++)
         m->command[n++] = given[i];
     m->box.command = m->command;
