@@ -5,12 +5,14 @@
 #include "base/fd.h"
 #include "cli/command.h"
 #include "cli/grant.h"
+#include "cli/in_cluster_router.h"
 #include "ev/child.h"
 #include "ev/spawn.h"
 #include "isolate/dir.h"
 #include "kube/informer.h"
 #include "kubeclient/kubeconfig.h"
 #include "net/addr.h"
+#include "up/names.h"
 #include "up/place.h"
 
 #include <errno.h>
@@ -50,7 +52,8 @@ const struct opt_program in_cluster_program = {
     .opt_count = LEN(opts),
     .epilog =
         "COMMAND finds what a Pod of that namespace would find: the token of a service account below /var/run/secrets,\n"
-        "KUBERNETES_SERVICE_HOST and _PORT, and sandboxes as NAME.NS.svc.cluster.local. All else is this machine.",
+        "KUBERNETES_SERVICE_HOST and _PORT, sandboxes as NAME.NS.svc.cluster.local and the router, at port 8080, as\n"
+        "sandbox-router-svc.NS.svc.cluster.local. All else is this machine.",
 };
 
 struct session {
@@ -58,6 +61,7 @@ struct session {
     struct api api;
     struct ev_children *kids;
     struct informer *sandboxes;
+    struct in_cluster_router *router; /* NULL: it has no address here */
     struct ev_child child;
     char **command;
     char dir[4200], host[128], port[16];
@@ -81,6 +85,20 @@ static void add_sandbox(const struct object *o, struct buf *text)
                        object_namespace(o));
 }
 
+/* Its Service is in every namespace; these are the ones whose name programs know. */
+static void add_router(const struct session *s, struct buf *text)
+{
+    const char *const spaces[] = { UP_NAMESPACE, "default", s->o->namespace };
+    const char *ip = in_cluster_router_ip(s->router);
+    struct err e;
+
+    (void)buf_addf(text, &e, "%s " UP_ROUTER_SVC "\n", ip);
+    EACH(space, spaces) {
+        (void)buf_addf(text, &e, "%s %s.%s.svc.cluster.local %s.%s.svc %s.%s\n", ip, UP_ROUTER_SVC,
+                       *space, UP_ROUTER_SVC, *space, UP_ROUTER_SVC, *space);
+    }
+}
+
 /* In place: the file that the command sees is this one, and no other can be put there. */
 static int write_hosts(struct session *s, struct err *e)
 {
@@ -92,6 +110,8 @@ static int write_hosts(struct session *s, struct err *e)
         buf_clear(&text);
     if (buf_addf(&text, e, "\n127.0.0.1 kubernetes.default.svc kubernetes.default\n") < 0)
         return -1;
+    if (s->router)
+        add_router(s, &text);
     informer_walk_all(&w, s->sandboxes);
     while ((o = informer_walk_next(&w)))
         add_sandbox(o, &text);
@@ -283,6 +303,17 @@ static int run(struct session *s, struct err *e)
     return -1;
 }
 
+/* Without it a command may still find all that it looks for. */
+static void open_router(struct session *s, const struct place_info *info)
+{
+    struct err e;
+
+    if (info->router && in_cluster_router_open(s->api.loop, info->router, &s->router, &e) < 0) {
+        (void)err_wrap(&e, "no address for " UP_ROUTER_SVC);
+        (void)command_fail(&e, 0);
+    }
+}
+
 static int outside(const struct in_cluster_options *o, char **command)
 {
     OWN(place_done) struct place place = PLACE_INIT;
@@ -292,8 +323,11 @@ static int outside(const struct in_cluster_options *o, char **command)
     int rc = -1;
 
     if (place_open(&place, o->data, false, &e) == 0 && place_read(&place, &info, &e) == 0 &&
-        api_open(&s.api, info.kubeconfig, &e) == 0 && make_files(&s, &place, &info, &e) == 0)
+        api_open(&s.api, info.kubeconfig, &e) == 0 && make_files(&s, &place, &info, &e) == 0) {
+        open_router(&s, &info);
         rc = run(&s, &e);
+    }
+    in_cluster_router_close(s.router);
     if (*s.dir)
         remove_files(&s);
     own_fd_close(&s.hosts_fd);
