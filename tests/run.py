@@ -52,9 +52,12 @@ SUITES = {
     "sdk-0.5.6": ("sdk-0.5.6", "conformance/sdk/test_every_release.py"),
     "sdk-0.4.6": ("sdk-0.4.6", "conformance/sdk/test_every_release.py"),
     "up-1.0.8": ("sdk-1.0.8", "conformance/up"),
-    "up-0.5.6": ("sdk-0.5.6", "conformance/up/test_every_release.py"),
-    "up-0.4.6": ("sdk-0.4.6", "conformance/up/test_every_release.py"),
-    "up-0.3.10": ("sdk-0.3.10", "conformance/up/test_every_release.py"),
+    "up-1.0.8-kube-36": ("sdk-1.0.8-kube-36", "conformance/up/test_every_release.py"),
+    "up-0.5.6": ("sdk-0.5.6", "conformance/up"),
+    "up-0.4.6": ("sdk-0.4.6", "conformance/up"),
+    "up-0.3.10": ("sdk-0.3.10", "conformance/up"),
+    "up-pydantic-0.2.37": ("pydantic-0.2.37", "conformance/up_pydantic"),
+    "up-pydantic-0.2.29": ("pydantic-0.2.29", "conformance/up_pydantic"),
     "pydantic-0.2.29": ("pydantic-0.2.29", "conformance/pydantic"),
     "workspace": ("pydantic-0.2.37", "conformance/workspace"),
     "kube": ("kube", "conformance/kube"),
@@ -64,13 +67,13 @@ SUITES = {
     "security": ("e2e", "security"),
 }
 # suite: what tools/peers makes for it beforehand, with spaces between, as the first time takes longer than a suite may
-PEERS = {"router": "sandbox-router", "up-1.0.8": "kubectl go-sdk-basic", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
+PEERS = {"router": "sandbox-router", "up-1.0.8": "kubectl go-sdk-basic", "up-1.0.8-kube-36": "kubectl", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
          "kube": "control-plane", "kube-36": "control-plane", "streams": "control-plane"}
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29", "streams"],
     "e2e": ["e2e"],
-    "conformance": ["clients", "router", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "up-1.0.8", "up-0.5.6", "up-0.4.6", "up-0.3.10", "pydantic-0.2.29", "kube", "kube-36",
-                    "streams", "streams-36"],
+    "conformance": ["clients", "router", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "up-1.0.8", "up-1.0.8-kube-36", "up-0.5.6", "up-0.4.6", "up-0.3.10",
+                    "up-pydantic-0.2.37", "up-pydantic-0.2.29", "pydantic-0.2.29", "kube", "kube-36", "streams", "streams-36"],
     "security": ["security"],
     "workspace": ["workspace"],
 }

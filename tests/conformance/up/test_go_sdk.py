@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from conftest import CLAIMS
 
 from lib import controlplane
 
@@ -27,5 +28,5 @@ def test_the_basic_example(up):
     assert lines[0].startswith("Sandbox ready: claim=sandbox-claim-")
     assert lines[1:4] == ["stdout: Hello from Go!", "exit_code: 0", "file content: Hello, world!"]
     assert "  file\thello.txt\t13 bytes" in lines and lines[-1] == "re-attach stdout: re-attached!"
-    assert up.api.call("GET", "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims")["items"] == []
+    assert up.api.call("GET", f"{CLAIMS}?labelSelector=agents.x-k8s.io%2Fcreated-by%3Dgo-client")["items"] == []
     up.kubectl("delete", "sandboxwarmpool", "my-warmpool")

@@ -1,26 +1,57 @@
-"""A program under `silica in-cluster` finds what a Pod would: the SDK's in-cluster modes by name, with nothing set."""
+"""A program under `silica in-cluster` finds what a Pod would: the SDK's in-cluster modes by address and by name, with nothing set."""
 
-import json
 import sys
 
 import pytest
-from conftest import RELEASE
+from conftest import EXTENSIONS, HAS_POOLS, RELEASE
 
-pytestmark = pytest.mark.skipif(RELEASE < (1, 0), reason="release 1.0 added it")
-GROUP = "extensions.agents.x-k8s.io/v1beta1"
-PROGRAM = """
-import os
+BEGIN = f"""
+import asyncio, os
 from kubernetes import client, config
 config.load_incluster_config()
 assert "KUBECONFIG" not in os.environ
-from k8s_agent_sandbox import SandboxClient, SandboxdInClusterConnectionConfig
+from k8s_agent_sandbox import SandboxClient, models
+from k8s_agent_sandbox.sandbox import Sandbox
+
+NAME = "{'python-sandbox-warmpool' if HAS_POOLS else 'python-sandbox-template'}"
+
+
+def say(box, text):
+    print(box.commands.run("echo " + text).stdout, end="")
+"""
+# The public README's address of the router, in the namespace where this release looks for it.
+BY_NAME = """
+at_router = models.SandboxDirectConnectionConfig(api_url="http://sandbox-router-svc.{namespace}.svc.cluster.local:8080")
+box = SandboxClient(connection_config=at_router).create_sandbox(NAME)
+say(box, "router by name")
+by_name = models.SandboxDirectConnectionConfig(api_url="http://" + box.sandbox_id + ".default.svc.cluster.local:8888")
+say(Sandbox(box.claim_name, box.sandbox_id, connection_config=by_name), "sandbox by name")
+box.terminate()
+"""
+BY_ADDRESS = """
+in_cluster = models.SandboxInClusterConnectionConfig()
+box = SandboxClient(connection_config=in_cluster).create_sandbox(NAME)
+say(box, "by address")
+box.terminate()
+
+
+async def use():
+    from k8s_agent_sandbox import AsyncSandboxClient
+    async with AsyncSandboxClient(connection_config=in_cluster) as boxes:
+        box = await boxes.create_sandbox(NAME)
+        print((await box.commands.run("echo async")).stdout, end="")
+
+asyncio.run(use())
+"""
+SERVED = """
+from k8s_agent_sandbox import SandboxdInClusterConnectionConfig
 boxes = SandboxClient(connection_config=SandboxdInClusterConnectionConfig(mode="in-cluster-service"))
-box = boxes.create_sandbox("served-pool")
-try:
-    assert box.get_service_fqdn().endswith(".svc.cluster.local")
-    print(box.commands.run("echo by name").stdout, end="")
-finally:
-    box.terminate()
+box = boxes.create_sandbox("served-warmpool")
+assert box.get_service_fqdn().endswith(".svc.cluster.local")
+say(box, "service by name")
+box.terminate()
+"""
+TRY_MORE = """
 try:
     client.CoreV1Api().list_namespaced_secret("kube-system")
 except client.ApiException as e:
@@ -28,18 +59,21 @@ except client.ApiException as e:
 """
 
 
-def test_by_name(up):
-    template = up.api.call("GET", f"/apis/{GROUP}/namespaces/default/sandboxtemplates/python-sandbox-template")
-    served = {"apiVersion": GROUP, "kind": "SandboxTemplate", "metadata": {"name": "served"},
-              "spec": {**template["spec"], "service": True}}
-    pool = {"apiVersion": GROUP, "kind": "SandboxWarmPool", "metadata": {"name": "served-pool"},
-            "spec": {"replicas": 1, "sandboxTemplateRef": {"name": "served"}}}
-    for o in (served, pool):
-        up.kubectl("apply", "-f", "-", stdin=json.dumps(o))
-    up.wait_warm("served-pool")
-    done = up.run("in-cluster", "-n", "default", "--", sys.executable, "-c", PROGRAM)
-    assert done.stdout == "by name\n403\n", done.stdout + done.stderr
-    assert up.run("in-cluster", "--", "sh", "-c", "exit 7", check=False).returncode == 7
-    assert up.run("in-cluster", "--", "no-such-program", check=False).returncode == 127
-    assert list(up.data.glob("in-cluster.*")) == []
-    up.kubectl("delete", "sandboxwarmpool/served-pool", "sandboxtemplate/served")
+def test_by_address_and_by_name(up, apply):
+    """One program for all of it: to load the Kubernetes client takes longer than all that it does here."""
+    parts, want = [BEGIN, BY_NAME.format(namespace="agent-sandbox-system" if HAS_POOLS else "default")], ["router by name", "sandbox by name"]
+    if RELEASE >= (0, 4):
+        parts, want = [*parts, BY_ADDRESS], [*want, "by address", "async"]
+    if RELEASE >= (1, 0):
+        template = up.api.call("GET", f"/apis/{EXTENSIONS}/namespaces/default/sandboxtemplates/python-sandbox-template")
+        apply("served", {**template["spec"], "service": True})
+        parts, want = [*parts, SERVED], [*want, "service by name"]
+    done = up.run("in-cluster", "-n", "default", "--", sys.executable, "-c", "".join([*parts, TRY_MORE]))
+    assert done.stdout.splitlines() == [*want, "403"], done.stdout + done.stderr
+
+
+if RELEASE >= (1, 0):
+    @pytest.mark.parametrize("words, code", [(["sh", "-c", "exit 7"], 7), (["no-such-program"], 127)])
+    def test_how_it_ends(up, words, code):
+        assert up.run("in-cluster", "--", *words, check=False).returncode == code
+        assert list(up.data.glob("in-cluster.*")) == []

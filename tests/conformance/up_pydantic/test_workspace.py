@@ -1,10 +1,8 @@
-"""pydantic-ai's own suite for workspaces, on KubernetesWorkspace of pydantic-ai-backend 0.2.37 and the Pods of `silica up`."""
+"""pydantic-ai's own suite for workspaces, on KubernetesWorkspace of 0.2.37: every operation is an exec in one Pod."""
 
 import pytest
 from pydantic_ai.workspaces.conformance import WorkspaceBackendSuite
 from pydantic_ai_backends.workspaces import KubernetesWorkspace
-
-from lib.up import Up
 
 
 @pytest.fixture(scope="module")
@@ -13,18 +11,12 @@ def anyio_backend():
 
 
 @pytest.fixture(scope="module")
-def up():
-    with Up() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def pods(up):
     return KubernetesWorkspace(image="python:3.12", work_dir="/workspace", kube_config_path=up.ready["kubeconfig"])
 
 
 class TestUp(WorkspaceBackendSuite):
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     async def backend(self, pods):
         made = pods.backend()
         yield made
