@@ -58,8 +58,7 @@ static int check_range(const struct opt *o, const char *source, const char *text
                                           : "");
 }
 
-static int store(const struct opt *o, void *into, const char *source, const char *text,
-                 struct err *e)
+int opt_set(const struct opt *o, const char *source, const char *text, void *into, struct err *e)
 {
     char *field = (char *)into + o->offset;
     struct span s = span_cstr(text);
@@ -117,7 +116,7 @@ static int defaults_and_env(const struct opt_program *prog, void *into, struct e
     for (size_t i = 0; i < prog->opt_count; i++) {
         const struct opt *o = &prog->opts[i];
 
-        if (o->text && store(o, into, o->flag, o->text, e) < 0)
+        if (o->text && opt_set(o, o->flag, o->text, into, e) < 0)
             return -1;
     }
     for (size_t i = 0; i < prog->opt_count; i++) {
@@ -127,7 +126,7 @@ static int defaults_and_env(const struct opt_program *prog, void *into, struct e
         if (!given || !*given)
             continue;
         begin_list(prog, o, into, seen);
-        if (store(o, into, o->env, given, e) < 0)
+        if (opt_set(o, o->env, given, into, e) < 0)
             return -1;
     }
     return 0;
@@ -177,7 +176,7 @@ static int one_flag(const struct opt_program *prog, char **argv, int *at, int ar
         value = argv[++*at];
     }
     begin_list(prog, o, into, seen);
-    return store(o, into, o->flag, value, e);
+    return opt_set(o, o->flag, value, into, e);
 }
 
 int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into, int *ret_rest,

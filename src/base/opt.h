@@ -58,6 +58,8 @@ int opt_parse(const struct opt_program *prog, int argc, char **argv, void *into,
               struct err *e);
 /* True when the flag or its variable was given, rather than its default taken; only after opt_parse. */
 bool opt_was_given(const struct opt_program *prog, int argc, char **argv, const char *flag);
+/* Stores what somewhere else says of an option; `source` names that in messages. Texts are borrowed; a list gets one more. */
+int opt_set(const struct opt *o, const char *source, const char *text, void *into, struct err *e);
 void opt_help(const struct opt_program *prog, struct buf *out);
 /* The options as roff list items below their groups' headings, for the man page. */
 void opt_roff(const struct opt_program *prog, struct buf *out);

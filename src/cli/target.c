@@ -1,6 +1,6 @@
 #include "cli/target.h"
 
-#define NEAR_MAX 3 /* letters to change, add or drop; more is another name */
+#include "base/near.h"
 
 int target_open(const char *data, struct engine **ret, struct err *e)
 {
@@ -15,47 +15,20 @@ int target_open(const char *data, struct engine **ret, struct err *e)
 
 /* ---- near names ---- */
 
-/* How many letters differ, by Levenshtein's rule. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t n = strlen(b), row[BOX_NAME_MAX_BYTES + 1];
-
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t corner = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t above = row[j], change = corner + (a[i - 1] != b[j - 1]);
-            size_t other = MIN(above, row[j - 1]) + 1; /* one more here, or there */
-
-            row[j] = MIN(other, change);
-            corner = above;
-        }
-    }
-    return row[n];
-}
-
 static void hint_near(struct engine *en, const char *name, struct err *e)
 {
     OWN_MEM struct engine_info *v = NULL;
-    const struct engine_info *best = NULL;
-    size_t n = 0, least = NEAR_MAX + 1, away;
+    struct near near = { .name = name };
     struct err ignored;
+    size_t n = 0;
 
-    if (strlen(name) > BOX_NAME_MAX_BYTES || engine_list(en, &v, &n, &ignored) < 0)
+    if (engine_list(en, &v, &n, &ignored) < 0)
         return;
-    for (size_t i = 0; i < n; i++) {
-        away = distance(name, v[i].name);
-        if (away < least) {
-            least = away;
-            best = &v[i];
-        }
-    }
-    if (best)
-        err_hint(e, "did you mean '%s'?", best->name);
-    else if (n)
+    for (size_t i = 0; i < n; i++)
+        near_try(&near, v[i].name);
+    if (near_hint(&near, e))
+        return;
+    if (n)
         err_hint(e, "silica ps -a lists them");
     else
         err_hint(e, "there are none; silica run --keep -d --name NAME -- COMMAND makes one");

@@ -42,4 +42,8 @@ const char *kube_yaml_repeats(const struct kube_yaml *y);
  * kube_yaml_repeats' text. The caller unrefs *ret. */
 int kube_yaml_to_doc(struct span text, struct buf *repeats, struct json_doc **ret, struct err *e);
 
+/* yaml_line.c. In which line of the first document a value stands, by names of members and numbers of items: { "pools", "1",
+ * "replicas", NULL }. Of a path that leads through an alias, or too far: the last part that is there; 0: none is. */
+size_t kube_yaml_line(struct span text, const char *const *path);
+
 #endif

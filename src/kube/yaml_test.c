@@ -122,6 +122,47 @@ static void depth_has_an_end(void **state)
     assert_int_equal(e.code, ERR_LIMIT);
 }
 
+static const struct line_row {
+    const char *path[4];
+    size_t want;
+} line_rows[] = {
+    { { "listen" }, 2 },
+    { { "pools" }, 3 },
+    { { "pools", "0" }, 4 },
+    { { "pools", "0", "name" }, 4 },
+    { { "pools", "1" }, 6 },
+    { { "pools", "1", "replicas" }, 7 },
+    { { "pools", "1", "none" }, 6 },
+    { { "pools", "2" }, 3 },
+    { { "pools", "x" }, 3 },
+    { { "flow" }, 8 },
+    { { "flow", "c" }, 9 },
+    { { "alias", "c" }, 10 },
+    { { "listen", "deeper" }, 2 },
+    { { "none" }, 0 },
+    { { NULL }, 0 },
+};
+
+static void lines(void **state)
+{
+    static const char text[] =
+        "# first\nlisten: a\npools:\n- name: x\n  labels: {name: y}\n- name: z\n"
+        "  replicas: 3\nflow: &f {a: [1, {b: 2}],\n  c: 3}\nalias: *f\n";
+    const char *const deep[] = { "a", "b", NULL };
+
+    (void)state;
+    EACH(r, line_rows) {
+        const char *path[5] = { r->path[0], r->path[1], r->path[2], r->path[3] };
+        size_t got = kube_yaml_line(SPAN(text), path);
+
+        if (got != r->want)
+            fail_msg("%s/%s: line %zu, not %zu", path[0], path[1] ? path[1] : "", got, r->want);
+    }
+    assert_int_equal(kube_yaml_line(SPAN("a: [1"), deep), 1);
+    assert_int_equal(kube_yaml_line(SPAN("\t"), deep), 0);
+    assert_int_equal(kube_yaml_line(SPAN_NONE, deep), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +170,7 @@ int main(void)
         cmocka_unit_test(documents_come_one_by_one),
         cmocka_unit_test(aliases_do_not_explode),
         cmocka_unit_test(depth_has_an_end),
+        cmocka_unit_test(lines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
