@@ -4,9 +4,11 @@
 #include "apiserver/local.h"
 #include "apiserver/pki.h"
 #include "apiserver/pods.h"
+#include "base/fd.h"
 #include "cli/serving.h"
 #include "controller/controller.h"
 #include "up/accounts.h"
+#include "up/config.h"
 #include "up/names.h"
 #include "up/presence.h"
 #include "up/warm.h"
@@ -16,7 +18,7 @@
 #include <stdio.h>
 
 struct control_options {
-    const char *data;
+    const char *data, *welcome;
     struct serving_log log;
     struct opt_list sans;
     bool is_help;
@@ -28,6 +30,7 @@ struct control_options {
 static const struct opt opts[] = {
     { "--data", NULL, OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory" },
     SERVING_TLS_SAN(AT_FIELD(sans)),
+    { "--welcome", NULL, OPT_STR, AT_FIELD(welcome), NULL, 0, 0, "FILE", "what a new directory is given, instead of the usual: JSON with templates and pools" },
     SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
     COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
@@ -183,11 +186,29 @@ static int open_controllers(struct control *c, struct err *e)
     return controller_open(c->controllers, &config, &c->controller, e);
 }
 
+static int begin_welcome(struct control *c, struct err *e)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(CONFIG_FILE_MAX_BYTES);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    struct welcome_wishes wishes = { 0 };
+
+    if (c->o->welcome) {
+        if (fd_read_file(c->o->welcome, &text, e) < 0 ||
+            json_parse(buf_span(&text), NULL, &doc, e) < 0)
+            return err_wrap(e, "--welcome");
+        wishes.templates = json_get(json_doc_root(doc), "templates");
+        wishes.pools = json_get(json_doc_root(doc), "pools");
+    }
+    (void)welcome_start(c->ours, &wishes, on_prepared, c);
+    return 0;
+}
+
 static int begin(struct control *c, struct err *e)
 {
     c->ours = local_client_new(c->api, "silica-up");
     c->waiting = 3; /* welcome, accounts, controllers */
-    (void)welcome_start(c->ours, on_prepared, c);
+    if (begin_welcome(c, e) < 0)
+        return -1;
     c->accounts = accounts_open(&(struct accounts_config){ .client = c->ours,
                                                            .dir_fd = c->dir_fd,
                                                            .address = c->api->address,

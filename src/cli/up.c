@@ -19,8 +19,11 @@
 static const struct opt opts[] = {
     { "--detach", NULL, OPT_BOOL, AT_FIELD(is_detached), NULL, 0, 0, NULL, "go on in the background; returns when all of it serves", "Running", 'd' },
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "where everything is kept; default: $XDG_STATE_HOME/silica, for root /var/lib/silica" },
+    { "--config", "SILICA_CONFIG", OPT_STR, AT_FIELD(config), NULL, 0, 0, "FILE", "these options and more by a file; see --print-config" },
+    { "--print-config", NULL, OPT_BOOL, AT_FIELD(is_print), NULL, 0, 0, NULL, "print what would hold, as such a file, and start nothing" },
     { "--listen", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", "of the API server; default: loopback, the port of last time, else 6443 or the next free one", "Serving" },
     { "--router-listen", NULL, OPT_STR, AT_FIELD(router_listen), NULL, 0, 0, "HOST:PORT", "of the router; default: loopback, the port of last time, else 8090 or the next free one" },
+    { "--allow-host", NULL, OPT_LIST, AT_FIELD(allow_hosts), NULL, 0, 0, "NAME", "a name of the router besides addresses, localhost and Services; may be repeated" },
     SERVING_TLS_SAN(AT_FIELD(sans)),
     SERVING_READY_FD(AT_FIELD(ready_fd), "all of it serves"),
     SERVING_LOG_LEVEL(AT_FIELD(log), "Logs", ": of the parts' logs, in DIR/logs"),
@@ -76,11 +79,14 @@ static int copy_args(int argc, char **argv, const char *const *more, char **to, 
     return 0;
 }
 
-static int start_child(const struct place *place, int argc, char **argv, const int fds[3],
-                       pid_t *ret, struct err *e)
+static int start_child(const struct up_options *o, const struct place *place, int argc, char **argv,
+                       const int fds[3], pid_t *ret, struct err *e)
 {
     /* Its working directory is none of ours, so a path is said in full. */
-    const char *const more[] = { "--as-child", "--ready-fd", "1", "--data", place->path, NULL };
+    OWN_MEM char *config = o->config ? realpath(o->config, NULL) : NULL;
+    const char *const more[] = { "--as-child", "--ready-fd", "1",
+                                 "--data",     place->path,  config ? "--config" : NULL,
+                                 config,       NULL };
     struct spawn_spec spec = SPAWN_SPEC_INIT;
     char *args[ARGS_MAX + 2 + LEN(more)];
     struct spawn_fail fail;
@@ -153,7 +159,7 @@ static int detach(const struct up_options *o, struct place *place, int argc, cha
     }
     ready_fd = fds[0];
     out_fd = fds[1];
-    if (start_child(place, argc, argv, (const int[]){ null_fd, out_fd, log_fd }, &pid, &e) < 0)
+    if (start_child(o, place, argc, argv, (const int[]){ null_fd, out_fd, log_fd }, &pid, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     own_fd_close(&out_fd);
     if (fd_read_all(ready_fd, &line, &e) < 0 || line.n == 0)
@@ -165,22 +171,40 @@ static int detach(const struct up_options *o, struct place *place, int argc, cha
     return greet_from(buf_span(&line), o, &e) < 0 ? command_fail(&e, EXIT_FAILED) : 0;
 }
 
+static int print_config(const struct up_options *o)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(4 * CONFIG_FILE_MAX_BYTES);
+    struct err e;
+
+    if (up_config_print(o, &text, &e) < 0 || fd_write_all(1, buf_span(&text), &e) < 0)
+        return command_fail(&e, EXIT_FAILED);
+    return 0;
+}
+
+static void options_done(struct up_options *o)
+{
+    config_done(&o->file);
+}
+
 int up_command(int argc, char **argv)
 {
     OWN(place_done) struct place place = PLACE_INIT;
-    struct up_options o = { 0 };
+    OWN(options_done) struct up_options o = { .file = CONFIG_INIT };
     struct err e;
     int code = command_parse(&up_program, argc, argv, &o, NULL);
 
     if (code != COMMAND_GOES_ON)
         return code;
-    if (set_up_log(&o, &e) < 0)
+    if (up_config_read(&o, argc, argv, &e) < 0 || set_up_log(&o, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
+    if (o.is_print)
+        return print_config(&o);
     if (place_open(&place, o.data, true, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     if (o.is_detached && !o.is_child)
         return detach(&o, &place, argc, argv);
-    if (place_take(&place, &e) < 0 || up_run(&o, &place, &e) < 0)
+    if (place_take(&place, &e) < 0 || up_config_write(&o, &place, &e) < 0 ||
+        up_run(&o, &place, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     return 0;
 }

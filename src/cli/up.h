@@ -7,14 +7,16 @@
 #define SILICA_CLI_UP_H
 
 #include "cli/serving.h"
+#include "up/config.h"
 #include "up/place.h"
 
 struct up_options {
-    const char *data, *listen, *router_listen;
+    const char *data, *listen, *router_listen, *config;
     struct serving_log log; /* of the parts */
-    struct opt_list sans;
+    struct opt_list sans, allow_hosts;
     uint64_t ready_fd;
-    bool is_detached, is_child, is_loud, is_help;
+    bool is_detached, is_child, is_loud, is_help, is_print;
+    struct config file; /* of `config` */
 };
 
 /* What is told when it serves: the ready line, up.json, and what people read. */
@@ -26,6 +28,15 @@ struct up_addresses {
 
 /* Serves until TERM or INT, then ends the parts in order. place is taken already. 0: as asked. */
 int up_run(const struct up_options *o, struct place *place, struct err *e);
+
+/* up_config.c: reads --config; what a flag or a variable says wins. */
+int up_config_read(struct up_options *o, int argc, char **argv, struct err *e);
+/* What holds, as such a file. */
+int up_config_print(const struct up_options *o, struct buf *out, struct err *e);
+/* What the parts need of it, as files in the data directory: UP_WELCOME_FILE, where it says something of that, and the node's
+ * table of images. */
+int up_config_write(const struct up_options *o, const struct place *place, struct err *e);
+#define UP_WELCOME_FILE "welcome.json"
 
 /* up_text.c */
 void up_add_addresses(const struct up_addresses *a, struct json_out *out);

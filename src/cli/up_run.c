@@ -7,6 +7,7 @@
 #include "up/names.h"
 #include "up/part.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,6 +36,16 @@ struct up {
 
 /* ---- what runs, for the other commands ---- */
 
+static void put_part(struct json_out *out, const struct part *p)
+{
+    json_out_object_begin(out);
+    json_out_key(out, "name"), json_out_cstr(out, part_name(p));
+    json_out_key(out, "state"), json_out_cstr(out, part_state_name(part_state(p)));
+    json_out_key(out, "pid"), json_out_i64(out, part_pid(p));
+    json_out_key(out, "restarts"), json_out_u64(out, part_restarts(p));
+    json_out_object_end(out);
+}
+
 static void write_info(struct up *u)
 {
     OWN(buf_done) struct buf text = BUF_INIT(UP_FILE_MAX_BYTES);
@@ -49,16 +60,8 @@ static void write_info(struct up *u)
     json_out_key(&out, "ready"), json_out_bool(&out, u->is_ready);
     up_add_addresses(&u->addresses, &out);
     json_out_key(&out, "parts"), json_out_array_begin(&out);
-    for (size_t i = 0; i < u->count; i++) {
-        const struct part *p = u->parts[i];
-
-        json_out_object_begin(&out);
-        json_out_key(&out, "name"), json_out_cstr(&out, part_name(p));
-        json_out_key(&out, "state"), json_out_cstr(&out, part_state_name(part_state(p)));
-        json_out_key(&out, "pid"), json_out_i64(&out, part_pid(p));
-        json_out_key(&out, "restarts"), json_out_u64(&out, part_restarts(p));
-        json_out_object_end(&out);
-    }
+    for (size_t i = 0; i < u->count; i++)
+        put_part(&out, u->parts[i]);
     json_out_array_end(&out);
     json_out_object_end(&out);
     if (json_out_end(&out, &e) < 0 || place_write(u->place, buf_span(&text), &e) < 0)
@@ -203,8 +206,14 @@ static int add_control(struct up *u, struct err *e)
 {
     const char *argv[PART_ARGS_MAX + 1] = { "control", "--data", u->place->path, "--log-level",
                                             u->o->log.level };
+    char welcome[PATH_MAX];
     size_t n = 5;
 
+    if (u->o->file.templates || u->o->file.pools) {
+        (void)snprintf(welcome, sizeof welcome, "%s/" UP_WELCOME_FILE, u->place->path);
+        argv[n++] = "--welcome";
+        argv[n++] = welcome;
+    }
     for (size_t i = 0; i < u->o->sans.n && n + 2 < LEN(argv); i++) {
         argv[n++] = "--tls-san";
         argv[n++] = u->o->sans.v[i];
@@ -224,28 +233,36 @@ static int add_node(struct up *u, struct err *e)
 
 static int add_router(struct up *u, struct err *e)
 {
-    const char *const argv[] = { "router",
-                                 "--kubeconfig",
-                                 u->router_config,
-                                 "--listen-fd",
-                                 "0",
-                                 "--ready-fd",
-                                 "1",
-                                 "--metrics-listen",
-                                 "0",
-                                 "--health-listen",
-                                 "0",
-                                 "--tunnel-socket",
-                                 u->router_socket,
-                                 "--allow-loopback-pod-ip",
-                                 "--proxy-timeout",
-                                 "3600s",
-                                 "--zap-encoder",
-                                 "console",
-                                 "--zap-log-level",
-                                 strcmp(u->o->log.level, "warn") == 0 ? "error" : u->o->log.level,
-                                 NULL };
+    const char *argv[PART_ARGS_MAX + 1] = { "router",
+                                            "--kubeconfig",
+                                            u->router_config,
+                                            "--listen-fd",
+                                            "0",
+                                            "--ready-fd",
+                                            "1",
+                                            "--metrics-listen",
+                                            "0",
+                                            "--health-listen",
+                                            "0",
+                                            "--tunnel-socket",
+                                            u->router_socket,
+                                            "--allow-loopback-pod-ip",
+                                            "--proxy-timeout",
+                                            "3600s",
+                                            "--zap-encoder",
+                                            "console",
+                                            "--zap-log-level",
+                                            strcmp(u->o->log.level, "warn") == 0
+                                                ? "error"
+                                                : u->o->log.level };
+    size_t n = 0;
 
+    while (argv[n])
+        n++;
+    for (size_t i = 0; i < u->o->allow_hosts.n && n + 2 < LEN(argv); i++) {
+        argv[n++] = "--allow-host";
+        argv[n++] = u->o->allow_hosts.v[i];
+    }
     return add_part(u, "router", u->router_fd, argv, e);
 }
 
