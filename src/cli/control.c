@@ -9,6 +9,7 @@
 #include "controller/controller.h"
 #include "up/accounts.h"
 #include "up/config.h"
+#include "up/gateway.h"
 #include "up/names.h"
 #include "up/presence.h"
 #include "up/warm.h"
@@ -44,7 +45,7 @@ const struct opt_program control_program = {
     .opt_count = LEN(opts),
     .epilog =
         "Standard input is the socket to serve. Standard output gets a line of JSON when it serves, and one\n"
-        "for each pool that becomes warm.",
+        "for each pool that becomes warm; another says whether the router is wanted at the address of Gateways.",
 };
 
 struct control {
@@ -57,9 +58,11 @@ struct control {
     struct accounts *accounts;
     struct presence *presence;
     struct warm *warm;
+    struct gateway *gateway;
     struct controller *controller;
     size_t waiting; /* for what must be there before anybody is told */
     struct err e;   /* why, where s.exit_code is not 0 */
+    bool is_ready, wants_gate;
 };
 
 /* ---- who has a Pod ---- */
@@ -95,6 +98,26 @@ static void fail(struct control *c, const struct err *e)
     ev_loop_stop(c->s.loop);
 }
 
+/* The supervisor has the listeners. It answers by UP_SIGNAL_GATE, whatever comes of it. */
+static void tell_gate(struct control *c)
+{
+    struct json_out *out = serving_line(&c->s);
+    struct err e;
+
+    json_out_key(out, "gateway"), json_out_bool(out, c->wants_gate);
+    if (serving_say(&c->s, &e) < 0)
+        log_warn("control.gateway", KV("err", &e));
+}
+
+static void want_gate(void *ctx, bool is_wanted)
+{
+    struct control *c = ctx;
+
+    c->wants_gate = is_wanted;
+    if (c->is_ready) /* our first line means that we serve */
+        tell_gate(c);
+}
+
 static void tell_ready(struct control *c)
 {
     struct json_out *out = serving_line(&c->s);
@@ -105,8 +128,11 @@ static void tell_ready(struct control *c)
     json_out_array_end(out);
     json_out_key(out, "kubeconfig"), json_out_cstr(out, c->api->kubeconfig);
     log_info("control.serve", KV("addr", (const char *)c->api->address));
+    c->is_ready = true;
     if (serving_say(&c->s, &e) < 0)
         fail(c, &e);
+    else if (c->wants_gate)
+        tell_gate(c);
 }
 
 static void tell_warm(void *ctx, const struct object *pool, int64_t ready)
@@ -156,6 +182,14 @@ static void stop(void *ctx, bool is_again)
         ev_loop_stop(c->s.loop);
     else
         controller_close(c->controller, on_rest, c);
+}
+
+static void hear_gate(void *ctx)
+{
+    struct control *c = ctx;
+
+    if (c->gateway && !c->s.is_stopping)
+        gateway_hear(c->gateway, c->dir_fd);
 }
 
 static int open_api(struct control *c, int listen_fd, struct err *e)
@@ -216,7 +250,8 @@ static int begin(struct control *c, struct err *e)
                                                            .done = on_prepared,
                                                            .ctx = c });
     if (presence_open(c->ours, &c->presence, e) < 0 ||
-        warm_open(c->ours, tell_warm, c, &c->warm, e) < 0)
+        warm_open(c->ours, tell_warm, c, &c->warm, e) < 0 ||
+        gateway_open(c->ours, want_gate, c, &c->gateway, e) < 0)
         return -1;
     return open_controllers(c, e);
 }
@@ -224,6 +259,7 @@ static int begin(struct control *c, struct err *e)
 static void end(struct control *c)
 {
     c->s.is_stopping = true;
+    gateway_close(c->gateway);
     warm_close(c->warm);
     presence_close(c->presence);
     accounts_close(c->accounts);
@@ -236,9 +272,12 @@ static void end(struct control *c)
 
 static int run(struct control *c, struct err *e)
 {
-    const struct serving_spec spec = {
-        .stop_event = "control.stop", .stop = stop, .ctx = c, .ready_fd = 1
-    };
+    const struct serving_spec spec = { .stop_event = "control.stop",
+                                       .stop = stop,
+                                       .ctx = c,
+                                       .ready_fd = 1,
+                                       .news_signal = UP_SIGNAL_GATE,
+                                       .news = hear_gate };
     OWN_FD int listen_fd = -1;
 
     if (serving_open(&c->s, &spec, e) < 0 || command_take_fd(0, &listen_fd, e) < 0 ||

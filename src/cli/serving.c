@@ -49,6 +49,10 @@ static void on_signal(void *ctx, int number)
     struct serving *s = ctx;
     bool is_again = s->is_stopping;
 
+    if (number == s->spec.news_signal) {
+        s->spec.news(s->spec.ctx);
+        return;
+    }
     if (s->spec.stop_event)
         log_info(s->spec.stop_event, KV("signal", number));
     s->is_stopping = true;
@@ -60,9 +64,14 @@ static void on_signal(void *ctx, int number)
 
 int serving_open(struct serving *s, const struct serving_spec *spec, struct err *e)
 {
-    const int signals[] = { SIGTERM, SIGINT, spec->ends_with_hangup ? SIGHUP : 0, 0 };
+    int signals[5] = { SIGTERM, SIGINT };
+    size_t n = 2;
 
     *s = (struct serving){ .spec = *spec, .line = BUF_INIT(LINE_MAX_BYTES) };
+    if (spec->ends_with_hangup)
+        signals[n++] = SIGHUP;
+    if (spec->news_signal)
+        signals[n++] = spec->news_signal;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)mallopt(M_ARENA_MAX,
                   2); /* workers come and go: what they left must not lie in arenas of their own */

@@ -67,6 +67,8 @@ struct serving_spec {
     void *ctx;
     uint64_t ready_fd;     /* who waits for the line, or SERVING_NO_FD */
     bool ends_with_hangup; /* HUP is a signal to end, too */
+    int news_signal;       /* one that only tells something: news(ctx); 0: none */
+    ev_fn news;
 };
 
 struct serving {

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "ev/timer.h"
+#include "up/gate.h"
 #include "up/limits.h"
 #include "up/names.h"
 #include "up/part.h"
@@ -24,6 +25,8 @@ struct up {
     struct serving s;
     struct part *parts[PARTS_MAX];
     size_t count;
+    struct gate *gate; /* one more router, while somebody wants a Gateway */
+    const char *router_argv[PART_ARGS_MAX + 1]; /* of both */
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
     char node_config[4200], router_config[4200], router_socket[4200], router_host[128];
@@ -59,9 +62,13 @@ static void write_info(struct up *u)
     json_out_key(&out, "started"), json_out_i64(&out, u->started);
     json_out_key(&out, "ready"), json_out_bool(&out, u->is_ready);
     up_add_addresses(&u->addresses, &out);
+    json_out_key(&out, "gateway");
+    json_out_cstr(&out, u->gate ? gate_address(u->gate) : NULL);
     json_out_key(&out, "parts"), json_out_array_begin(&out);
     for (size_t i = 0; i < u->count; i++)
         put_part(&out, u->parts[i]);
+    if (u->gate && gate_part(u->gate))
+        put_part(&out, gate_part(u->gate));
     json_out_array_end(&out);
     json_out_object_end(&out);
     if (json_out_end(&out, &e) < 0 || place_write(u->place, buf_span(&text), &e) < 0)
@@ -82,6 +89,10 @@ static int tell_ready(struct up *u, struct err *e)
 /* Those that were started last go first, one at a time. */
 static void stop_next(struct up *u)
 {
+    if (u->gate && gate_part(u->gate)) {
+        gate_stop(u->gate, PATIENCE_MS);
+        return; /* gate_changed goes on */
+    }
     for (size_t i = u->count; i-- > 0;) {
         if (part_state(u->parts[i]) == PART_ENDED || part_state(u->parts[i]) == PART_ABSENT)
             continue;
@@ -101,6 +112,19 @@ static void stop(struct up *u, const struct err *why)
         return;
     u->is_stopping = true;
     stop_next(u);
+}
+
+/* Control is told, which says so at the Gateways. */
+static void gate_changed(void *ctx)
+{
+    struct up *u = ctx;
+    pid_t pid = part_pid(u->parts[0]);
+
+    write_info(u);
+    if (u->is_stopping && !gate_part(u->gate))
+        stop_next(u);
+    else if (!u->is_stopping && pid > 0)
+        (void)kill(pid, UP_SIGNAL_GATE);
 }
 
 static void start_more(struct up *u)
@@ -161,6 +185,7 @@ static void on_line(void *ctx, struct part *p, struct span line)
 {
     OWN(json_doc_done) struct json_doc *doc = NULL;
     struct up *u = ctx;
+    bool is_gate_wanted;
     const char *pool;
     int64_t ready = 0;
     struct err e;
@@ -169,6 +194,11 @@ static void on_line(void *ctx, struct part *p, struct span line)
         return;
     if (json_parse(line, NULL, &doc, &e) < 0) {
         log_warn("up.line", KV("part", part_name(p)), KV("err", &e));
+        return;
+    }
+    if (json_bool(json_get(json_doc_root(doc), "gateway"), &is_gate_wanted)) {
+        if (u->gate)
+            gate_want(u->gate, is_gate_wanted);
         return;
     }
     pool = json_cstr(json_get(json_doc_root(doc), "warm"));
@@ -244,8 +274,6 @@ static int add_router(struct up *u, struct err *e)
                                             "0",
                                             "--health-listen",
                                             "0",
-                                            "--tunnel-socket",
-                                            u->router_socket,
                                             "--allow-loopback-pod-ip",
                                             "--proxy-timeout",
                                             "3600s",
@@ -255,14 +283,23 @@ static int add_router(struct up *u, struct err *e)
                                             strcmp(u->o->log.level, "warn") == 0
                                                 ? "error"
                                                 : u->o->log.level };
+    const struct gate_spec gate = { .place = u->place,
+                                    .argv = u->router_argv,
+                                    .is_loud = u->o->is_loud,
+                                    .changed = gate_changed,
+                                    .ctx = u };
     size_t n = 0;
 
     while (argv[n])
         n++;
-    for (size_t i = 0; i < u->o->allow_hosts.n && n + 2 < LEN(argv); i++) {
+    for (size_t i = 0; i < u->o->allow_hosts.n && n + 4 < LEN(argv); i++) {
         argv[n++] = "--allow-host";
         argv[n++] = u->o->allow_hosts.v[i];
     }
+    memcpy(u->router_argv, argv, sizeof argv); /* tunnels are the first one's */
+    argv[n++] = "--tunnel-socket";
+    argv[n++] = u->router_socket;
+    u->gate = gate_new(u->s.loop, u->s.children, &gate);
     return add_part(u, "router", u->router_fd, argv, e);
 }
 
@@ -344,6 +381,7 @@ int up_run(const struct up_options *o, struct place *place, struct err *e)
     int rc;
 
     rc = serve(&u, e);
+    gate_free(u.gate);
     for (size_t i = 0; i < u.count; i++)
         part_free(u.parts[i]);
     own_fd_close(&u.api_fd);

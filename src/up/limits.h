@@ -17,6 +17,9 @@
 #define UP_REST_MS                                                                                 \
     10000 /* for the parts of a killed one to be gone: the kernel kills them at once */
 
+#define GATE_RETRY_MS    5000 /* until port 80 is asked for again */
+#define GATE_PATIENCE_MS 5000 /* for the router at a Gateway's address to end its requests */
+
 #define TOKEN_LIFE_S (7 * 24 * 3600) /* of a part's token */
 #define TOKEN_RENEWAL_MS                                                                           \
     (12 * 3600 * 1000) /* it gets another long before, so that a laptop may sleep over a weekend */

@@ -2,6 +2,8 @@
 #ifndef SILICA_UP_NAMES_H
 #define SILICA_UP_NAMES_H
 
+#include <signal.h>
+
 #define UP_MANAGER       "silica-up"
 #define UP_NAMESPACE     "agent-sandbox-system" /* where the system's own objects are */
 #define EXTENSIONS_GROUP "extensions.agents.x-k8s.io"
@@ -20,5 +22,10 @@
 #define PARTS_SOCKET "parts.sock" /* of those */
 /* Where the router takes what comes through its Pod, with a word on who is behind it. */
 #define ROUTER_SOCKET "router.sock"
+
+/* What became of the listener for Gateways: written by the supervisor (gate.h), read by control (gateway.h). */
+#define UP_GATEWAY_FILE "gateway.json"
+#define UP_SIGNAL_GATE  SIGUSR1   /* to control: that file is another */
+#define UP_GATE_NET     "127.63." /* its addresses; Pods have 127.64.0.0/10 */
 
 #endif

@@ -123,6 +123,71 @@ def test_deployments_of_the_public_manifests(up):
     assert "event=router" in up.kubectl("logs", "-n", "default", "sandbox-router")
 
 
+GATEWAYS = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways"
+GATEWAY = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "front"},
+           "spec": {"gatewayClassName": "any", "listeners": [{"name": "http", "protocol": "HTTP", "port": 80},
+                                                             {"name": "tls", "protocol": "HTTPS", "port": 443}]}}
+ROUTE = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "to-router"},
+         "spec": {"parentRefs": [{"name": "front"}], "rules": [{"backendRefs": [{"name": "sandbox-router-svc", "port": 8080}]}]}}
+
+
+def conditions(thing):
+    return {c["type"]: (c["status"], c["reason"]) for c in thing.get("conditions", [])}
+
+
+def listens(address):
+    try:
+        socket.create_connection((address, 80), 5).close()
+        return True
+    except OSError:
+        return False
+
+
+def test_a_gateway(up):
+    """The router at an address of its own, as long as somebody wants it."""
+    up.api.call("POST", GATEWAYS, GATEWAY)
+    up.api.call("POST", GATEWAYS.replace("gateways", "httproutes"), ROUTE)
+
+    def status():
+        return up.api.call("GET", f"{GATEWAYS}/front")["status"]
+
+    wait_until(lambda: conditions(status()).get("Programmed", ["Unknown", "Pending"])[1] != "Pending", 60, "it is told")
+    if not can_listen():
+        assert conditions(status())["Programmed"] == ("False", "AddressNotUsable") and "addresses" not in status()
+        assert "net.ipv4.ip_unprivileged_port_start" in json.dumps(status())
+        return
+    assert conditions(status()) == {"Accepted": ("True", "Accepted"), "Programmed": ("True", "Programmed")}
+    address = status()["addresses"][0]["value"]
+    assert address.startswith("127.63.") and up.info()["gateway"] == address
+    wait_until(lambda: status()["listeners"][0]["attachedRoutes"] == 1, 60, "its route")
+    http, tls = status()["listeners"]
+    assert conditions(http)["Programmed"] == ("True", "Programmed")
+    assert conditions(tls)["Accepted"] == ("False", "UnsupportedProtocol")
+    route = up.api.call("GET", GATEWAYS.replace("gateways", "httproutes") + "/to-router")["status"]["parents"]
+    assert [conditions(p) for p in route] == [{"Accepted": ("True", "Accepted"), "ResolvedRefs": ("True", "ResolvedRefs")}]
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"http://{address}/x", timeout=30)
+    assert refused.value.code == 400 and "X-Sandbox-ID" in refused.value.read().decode()
+    # It is told again by a new control, and comes back like every part.
+    pid = up.kill("control")
+    up.wait_back("control", pid)
+    pid = up.kill("gateway")
+    up.wait_back("gateway", pid)
+    wait_until(lambda: conditions(status())["Programmed"][0] == "True" and listens(address), 60)
+    assert "event=router.serve" in (up.data / "logs" / "gateway" / "log").read_text()
+    up.api.call("DELETE", f"{GATEWAYS}/front")
+    wait_until(lambda: not listens(address) and up.info()["gateway"] is None, 60, "the port is free again")
+    up.api.call("DELETE", GATEWAYS.replace("gateways", "httproutes") + "/to-router")
+
+
+def can_listen():
+    try:
+        socket.create_server(("127.63.255.1", 80)).close()
+        return True
+    except OSError:
+        return False
+
+
 def test_rights_of_the_parts(up):
     def may(part, verb, group, resource, sub=""):
         asked = {"verb": verb, "group": group, "resource": resource, "subresource": sub}

@@ -66,6 +66,26 @@ def test_a_sandbox_of_a_user(up):
     assert curl(STRANGER, "-k", f"https://{up.ready['listen'][0]}/api/v1/pods")[2] in ("401", "403")
 
 
+def test_a_gateway_of_a_user(up):
+    """Port 80 is not everybody's: then the Gateway says what to change."""
+    path = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways"
+    up.api.call("POST", path, {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "front"}, "spec": {
+        "gatewayClassName": "any", "listeners": [{"name": "http", "protocol": "HTTP", "port": 80}]}})
+
+    def programmed():
+        found = [c for c in up.api.call("GET", f"{path}/front")["status"]["conditions"] if c["type"] == "Programmed"]
+        return found and found[0]["reason"] not in ("Pending",) and found[0]
+
+    told = wait_until(programmed, 60, "it is told")
+    with open("/proc/sys/net/ipv4/ip_unprivileged_port_start") as f:
+        is_allowed = int(f.read()) <= 80
+    if is_allowed:
+        assert told["status"] == "True", told
+    else:
+        assert told["status"] == "False" and "net.ipv4.ip_unprivileged_port_start=80" in told["message"], told
+    up.api.call("DELETE", f"{path}/front")
+
+
 def test_a_page_in_a_browser(up):
     page = ["-H", "Origin: https://elsewhere.example", "-H", "X-Sandbox-ID: any"]
     assert curl(caller.NOBODY, f"{up.ready['router']}/execute", "-d", "{}", *page)[2] == "403"
