@@ -33,8 +33,10 @@
 #define OWN_PODS_MAX 16
 /* Patches of one Pod or Service in a pass while others write it too; the next event tells of the rest. */
 #define PATCHES_MAX 3
-/* A sandbox whose Pod has not begun says nothing for so long: mostly it is ready by then. */
-#define FIRST_STATUS_MS 50
+/* A sandbox whose Pod has not begun says nothing for so long: mostly it is ready by then. For a member of a pool nobody waits, and on
+ * a busy cluster its Pod takes longer than that to be scheduled. */
+#define FIRST_STATUS_MS  50
+#define MEMBER_STATUS_MS 1000
 /* Whatever the operator says, labels of a Pod wait no longer: the router looks at them. */
 #define WRITE_BEHIND_MAX_MS 1000
 /* A member that is not ready at the end of its grace is looked at this much later: its last status may be under way. */
@@ -44,8 +46,10 @@
 /* Members are looked at one by one at least so often while a pool is busy; in between their numbers are enough. What the numbers
  * cannot show is seen at once otherwise (pools.c), so this is for what we did not think of. */
 #define POOL_LOOK_MS 10000
-/* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. */
+/* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. While members are
+ * on their way its numbers wait longer: each claim takes one away, and mostly the next has come by then. */
 #define POOL_STATUS_MS 100
+#define POOL_UNEVEN_MS 1000
 /* Writes of a batch (or this part of what is left), and Events, in one turn while claims wait: they come in between. */
 #define BATCH_BUSY      4
 #define BATCH_BUSY_PART 32

@@ -241,6 +241,7 @@ void pool_decide(const struct pool_view *v, const struct pool_config *config, st
         classify(&m, v->members[i]);
     drop_stuck(&m);
     ret->active = m.active_count;
+    ret->ready = m.ready;
     ret->status = status_of(&m);
     size_up(&m);
     if (ret->is_held)
@@ -262,6 +263,7 @@ void pool_decide_counts(const struct pool_view *v, const struct member_counts *c
     *ret = (struct pool_plan){ 0 };
     assert(m.active_count <= pool_wish(v->pool));
     ret->active = m.active_count;
+    ret->ready = m.ready;
     ret->status = status_of(&m);
     size_up(&m);
     if (ret->is_held)

@@ -40,7 +40,7 @@ struct pool_view {
 struct pool_plan {
     struct step *steps; /* patches of members, then deletions, in this order */
     size_t count, cap;
-    size_t active;          /* members that count */
+    size_t active, ready;   /* members that count; of these */
     size_t creates;         /* members to be made */
     bool is_held;           /* creations or deletions wait for what was asked for before */
     size_t stuck;           /* members that cannot be scheduled */

@@ -38,6 +38,7 @@ struct memory {
     struct gate gate;
     bool is_stuck, has_no_template; /* people were told that it does not get on */
     uint64_t status_at_ms;          /* when its status was written last; 0: never */
+    uint64_t uneven_ms;             /* since when the status is not as it should be; 0: it is */
     struct look look;
 };
 
@@ -296,22 +297,42 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
         pass_fault_of(&p->pass, answer);
 }
 
-/* A busy pool changes with every claim: its numbers are written once for many of them. */
+/* All is as it is wished, or the wish is new: somebody may wait for these numbers. */
+static bool is_even(const struct pool_pass *p)
+{
+    int64_t seen = 0;
+
+    (void)json_i64(object_at(p->pool, "status.observedGeneration"), &seen);
+    return seen != object_generation(p->pool) ||
+           (p->plan.active == pool_wish(p->pool) && p->plan.ready == p->plan.active);
+}
+
+/* A busy pool changes with every claim: its numbers are written once for many of them, or never if they are again what they
+ * were. */
 static void do_status(struct pool_pass *p)
 {
     struct step step = pool_status_step(p->pool, p->plan.status, p->pass.ed);
-    uint64_t now_ms = time_mono_ms(), next_ms = p->memory->status_at_ms + POOL_STATUS_MS;
+    struct memory *m = p->memory;
+    uint64_t now_ms = time_mono_ms(),
+             next_ms = m->status_at_ms ? m->status_at_ms + POOL_STATUS_MS : 0;
 
     tell_stuck(p);
     tell_template(p);
     p->state = AT_OVER;
-    if (step.verb == STEP_NONE)
+    if (step.verb == STEP_NONE) {
+        m->uneven_ms = 0;
         return;
-    if (p->memory->status_at_ms && now_ms < next_ms) {
+    }
+    if (!m->uneven_ms)
+        m->uneven_ms = now_ms;
+    if (!is_even(p))
+        next_ms = MAX(next_ms, m->uneven_ms + POOL_UNEVEN_MS);
+    if (now_ms < next_ms) {
         pass_look_again(&p->pass, next_ms - now_ms);
         return;
     }
-    p->memory->status_at_ms = now_ms;
+    m->status_at_ms = now_ms;
+    m->uneven_ms = 0;
     p->state = AT_STATUS;
     pass_call(&p->pass, &step, on_answer);
 }

@@ -321,14 +321,16 @@ void sandbox_pass_write(struct sandbox_pass *p, struct json_node *status)
 static bool is_beginning(struct sandbox_pass *p, const struct sandbox_facts *f)
 {
     const char *phase = f->pod ? object_text(f->pod, "status.phase") : NULL;
+    bool is_member = owner_is(p->sandbox, GROUP_EXTENSIONS, "SandboxWarmPool");
 
     if (f->fault || f->conflict || !f->pod || sandbox_is_suspended(p->sandbox) ||
         json_count(object_at(p->sandbox, "status.conditions")) ||
         (phase && strcmp(phase, "Pending") != 0)) {
         sandboxes_forget(p->r, DEFER_STATUS, p->sandbox);
+        sandboxes_forget(p->r, DEFER_MEMBER, p->sandbox);
         return false;
     }
-    return sandboxes_defer(p->r, DEFER_STATUS, p->sandbox);
+    return sandboxes_defer(p->r, is_member ? DEFER_MEMBER : DEFER_STATUS, p->sandbox);
 }
 
 static void do_status(struct sandbox_pass *p)

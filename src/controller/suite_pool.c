@@ -1,7 +1,10 @@
 #include "controller/suite_impl.h"
 
+#include "base/time.h"
+#include "controller/faults.h"
 #include "controller/testobject.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -191,6 +194,70 @@ static void pool_takes_its_members_with_it(void **state)
     until_count(w, 0);
 }
 
+/* Writes of the controllers: the test's own have no manager. */
+struct calls {
+    unsigned all, pools;
+};
+
+static void count_call(void *ctx, const struct kube_request *rq)
+{
+    struct calls *calls = ctx;
+
+    if (!rq->manager)
+        return;
+    calls->all++;
+    if (rq->kind == known_kinds()->pool)
+        calls->pools++;
+}
+
+static bool is_stamped(struct world *w, const struct object *o, const void *arg)
+{
+    (void)w, (void)arg;
+    return o && object_annotation(o, "agents.x-k8s.io/claim-first-ready-at");
+}
+
+/* A server of a cluster has little time for each call: a warm claim takes five, its sandbox two, and the next member three. A pool
+ * whose numbers change all the time says so about once a second. */
+static void claims_take_few_calls(void **state)
+{
+    static const struct {
+        enum kube_verb verb;
+        const char *sub;
+    } writes[] = { { KUBE_CREATE, NULL }, { KUBE_UPDATE, NULL }, { KUBE_UPDATE, "status" },
+                   { KUBE_PATCH, NULL },  { KUBE_DELETE, NULL }, { KUBE_PATCH, "status" } };
+    const unsigned claims = 10;
+    struct world *w = *state;
+    struct calls calls = { 0 };
+    uint64_t began_ms;
+    char name[16];
+
+    suite_open_pool(w, 5, "");
+    world_idle(w, 10);
+    EACH(it, writes) {
+        (void)faults_add(w->faults, &(struct fault){ .verb = it->verb,
+                                                     .sub = it->sub,
+                                                     .times = UINT_MAX,
+                                                     .what = FAULT_FIRST,
+                                                     .first = count_call,
+                                                     .ctx = &calls });
+    }
+    began_ms = time_mono_ms();
+    for (unsigned i = 0; i < claims; i++) {
+        (void)snprintf(name, sizeof name, "c%u", i);
+        suite_make_claim(w, name, "");
+        (void)world_until_condition(w, known_kinds()->claim, name, "Ready", "True");
+        (void)world_until(w, known_kinds()->claim, name, "a stamp", is_stamped, NULL);
+    }
+    until_count(w, 5 + claims);
+    suite_until_full(w, 5);
+    suite_until_count(w, known_kinds()->event, claims);
+    world_idle(w, 50); /* what else would come */
+    faults_clear(w->faults);
+    assert_true(calls.all - calls.pools >= 9 * claims);
+    assert_true(calls.all - calls.pools <= 10 * claims);
+    assert_true(calls.pools <= 2 * ((time_mono_ms() - began_ms) / 1000 + 1));
+}
+
 static bool has_no_egress(struct world *w, const struct object *o, const void *arg)
 {
     (void)w, (void)arg;
@@ -235,7 +302,7 @@ int suite_pool_run(void)
         SUITE_TEST(pool_fills_tops_up_and_trims), SUITE_TEST(pods_of_members_carry_their_labels),
         SUITE_TEST(pool_waits_for_its_template),  SUITE_TEST(pool_rollout),
         SUITE_TEST(pool_never_has_too_many),      SUITE_TEST(pool_takes_its_members_with_it),
-        SUITE_TEST(template_keeps_its_policy),
+        SUITE_TEST(claims_take_few_calls),        SUITE_TEST(template_keeps_its_policy),
     };
 
     return cmocka_run_group_tests_name("controller/pools", tests, NULL, NULL);
