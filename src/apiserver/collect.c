@@ -42,10 +42,10 @@ static void wake_dependents(struct collect *c, const char *uid)
     struct owner *owner = owners_find(&c->owners, uid);
 
     for (size_t i = 0; owner && i < owner->n; i++) {
-        struct object *o = collect_get(c, &owner->dependents[i]);
+        struct object *o = collect_get(c, &owner->dependents[i]->ref);
 
         if (o)
-            collect_look_at(c, owner->dependents[i].kind, o);
+            collect_look_at(c, owner->dependents[i]->ref.kind, o);
     }
 }
 

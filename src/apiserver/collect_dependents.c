@@ -100,12 +100,12 @@ void collect_foreground(struct collect *c, unsigned kind, struct object *o)
     struct owner *owner = owners_find(&c->owners, object_uid(o));
 
     for (size_t i = 0; owner && i < owner->n; i++) {
-        struct object *d = collect_get(c, &owner->dependents[i]);
+        struct object *d = collect_get(c, &owner->dependents[i]->ref);
 
         if (!d)
             continue;
         if (!object_is_deleting(d))
-            collect_look_at(c, owner->dependents[i].kind, d);
+            collect_look_at(c, owner->dependents[i]->ref.kind, d);
         if (blocks(d, object_uid(o)))
             return; /* its own end brings us back */
     }
@@ -118,10 +118,10 @@ void collect_orphan(struct collect *c, unsigned kind, struct object *o)
     struct owner *owner;
 
     while ((owner = owners_find(&c->owners, object_uid(held)))) {
-        struct object *d = collect_get(c, &owner->dependents[0]);
+        struct object *d = collect_get(c, &owner->dependents[0]->ref);
 
         if (d)
-            collect_change(c, owner->dependents[0].kind, d, drop_owner_ref, object_uid(held));
+            collect_change(c, owner->dependents[0]->ref.kind, d, drop_owner_ref, object_uid(held));
         owners_drop(&c->owners, owner, 0);
     }
     collect_change(c, kind, held, collect_drop_finalizer, ORPHAN);

@@ -1,7 +1,5 @@
 #include "apiserver/owners.h"
 
-#include <string.h>
-
 void ref_init(struct ref *r, unsigned kind, const struct object *o)
 {
     *r = (struct ref){ kind, own_strdup(object_namespace(o)), own_strdup(object_name(o)),
@@ -34,13 +32,19 @@ static struct owner *need(struct owners *w, const char *uid)
     return o;
 }
 
+static void dependent_free(struct dependent *d)
+{
+    ref_done(&d->ref);
+    free(d);
+}
+
 static void owner_free(struct keymap_node *node, void *ctx)
 {
     struct owner *o = CONTAINER(node, struct owner, node);
 
     (void)ctx;
     for (size_t i = 0; i < o->n; i++)
-        ref_done(&o->dependents[i]);
+        dependent_free(o->dependents[i]);
     free(o->dependents);
     free(o->uid);
     free(o);
@@ -48,21 +52,37 @@ static void owner_free(struct keymap_node *node, void *ctx)
 
 void owners_drop(struct owners *w, struct owner *o, size_t i)
 {
-    ref_done(&o->dependents[i]);
+    struct dependent *d = o->dependents[i];
+
     o->dependents[i] = o->dependents[--o->n];
+    o->dependents[i]->at = i;
+    keymap_remove(&w->by_pair, &d->node);
+    dependent_free(d);
     if (o->n > 0)
         return;
     keymap_remove(&w->by_uid, &o->node);
     owner_free(&o->node, NULL);
 }
 
-static size_t find(const struct owner *o, const char *uid)
+static struct dependent *find(const struct owners *w, const char *owner, const struct object *o)
 {
-    size_t i = 0;
+    struct keymap_node *node = keymap_get(&w->by_pair, owner, object_uid(o));
 
-    while (i < o->n && strcmp(o->dependents[i].uid, uid) != 0)
-        i++;
-    return i;
+    return node ? CONTAINER(node, struct dependent, node) : NULL;
+}
+
+static void add(struct owners *w, struct owner *owner, unsigned kind, const struct object *o)
+{
+    struct dependent *d = NEW(struct dependent);
+
+    if (owner->n == owner->cap) {
+        owner->cap = owner->cap ? owner->cap * 2 : 1; /* most own one thing */
+        owner->dependents = own_resize(owner->dependents, owner->cap, sizeof(struct dependent *));
+    }
+    ref_init(&d->ref, kind, o);
+    d->at = owner->n;
+    owner->dependents[owner->n++] = d;
+    keymap_add(&w->by_pair, &d->node, owner->uid, d->ref.uid);
 }
 
 void owners_add(struct owners *w, unsigned kind, const struct object *o)
@@ -70,16 +90,9 @@ void owners_add(struct owners *w, unsigned kind, const struct object *o)
     JSON_EACH(ref, json_get(object_meta(o), "ownerReferences"))
     {
         const char *uid = json_cstr(json_get(ref, "uid"));
-        struct owner *owner = uid ? need(w, uid) : NULL;
 
-        if (!owner || find(owner, object_uid(o)) < owner->n)
-            continue;
-        if (owner->n == owner->cap) {
-            owner->cap = owner->cap ? owner->cap * 2 : 4;
-            owner->dependents =
-                own_resize(owner->dependents, owner->cap, sizeof *owner->dependents);
-        }
-        ref_init(&owner->dependents[owner->n++], kind, o);
+        if (uid && !find(w, uid, o))
+            add(w, need(w, uid), kind, o);
     }
 }
 
@@ -88,11 +101,10 @@ void owners_remove(struct owners *w, const struct object *o)
     JSON_EACH(ref, json_get(object_meta(o), "ownerReferences"))
     {
         const char *uid = json_cstr(json_get(ref, "uid"));
-        struct owner *owner = uid ? owners_find(w, uid) : NULL;
-        size_t i = owner ? find(owner, object_uid(o)) : 0;
+        struct dependent *d = uid ? find(w, uid, o) : NULL;
 
-        if (owner && i < owner->n)
-            owners_drop(w, owner, i);
+        if (d)
+            owners_drop(w, owners_find(w, uid), d->at);
     }
 }
 
@@ -116,6 +128,7 @@ bool owners_are_same(const struct object *a, const struct object *b)
 
 void owners_done(struct owners *w)
 {
+    keymap_done(&w->by_pair);
     keymap_each(&w->by_uid, owner_free, NULL);
     keymap_done(&w->by_uid);
 }

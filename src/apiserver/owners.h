@@ -2,7 +2,7 @@
  *
  * Owns:     the places of dependents, each with the uid it had there: a later object of the same name is another.
  * Used by:  collect*.c, which keep it in step with the head.
- * Costs:    an owner is found at once; of its dependents one is found by looking at all of them.
+ * Costs:    an owner is found at once, and so is one of its dependents: a pool has thousands.
  */
 #ifndef SILICA_APISERVER_OWNERS_H
 #define SILICA_APISERVER_OWNERS_H
@@ -18,16 +18,23 @@ struct ref {
 void ref_init(struct ref *r, unsigned kind, const struct object *o);
 void ref_done(struct ref *r);
 
+/* An object as one owner knows it. */
+struct dependent {
+    struct keymap_node node; /* by the uids of both */
+    struct ref ref;
+    size_t at; /* in the owner's list */
+};
+
 /* Gone when its last dependent is. */
 struct owner {
     struct keymap_node node;
     char *uid;
-    struct ref *dependents;
+    struct dependent **dependents;
     size_t n, cap;
 };
 
 struct owners {
-    struct keymap by_uid;
+    struct keymap by_uid, by_pair;
 };
 
 void owners_done(struct owners *w);
