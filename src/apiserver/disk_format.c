@@ -232,7 +232,9 @@ int disk_format_agree(const char *dir, sqlite3 *db, struct err *e)
 {
     static const char settings[] =
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
-        "PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF; PRAGMA temp_store=MEMORY;";
+        "PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF; PRAGMA temp_store=MEMORY;"
+        /* In KiB: the pages of a large commit and those that its garbage is in. None is written twice in one commit. */
+        "PRAGMA cache_size=-8192; PRAGMA cache_spill=OFF;";
     int64_t id, version, tables;
     bool is_nobodys;
 

@@ -19,10 +19,14 @@
 #define STORE_PENDING_MAX_BYTES (256u << 20)
 #define STORE_HISTORY_MAX                                                                          \
     10000 /* superseded states kept, on disk and in memory, for watches that come back */
-#define STORE_HISTORY_FULL      0    /* the same while the disk is full */
-#define STORE_GARBAGE_BATCH_MAX 512  /* rows removed within one commit */
-#define STORE_ROOM_RETRY_MS     2000 /* how often a full disk is looked at again */
-#define STORE_PUMP_EVENTS_MAX   512  /* deliveries to watchers in one turn of the loop */
+#define STORE_HISTORY_MAX_BYTES                                                                    \
+    (32                                                                                            \
+     << 20) /* the same as JSON: trees take two to three times that, and objects may have 1 MiB */
+#define STORE_HISTORY_FULL 0 /* the same while the disk is full */
+#define STORE_GARBAGE_BATCH_MAX                                                                    \
+    512 /* rows removed within one commit, beside two for each row that it adds: as many as that can supersede */
+#define STORE_ROOM_RETRY_MS   2000 /* how often a full disk is looked at again */
+#define STORE_PUMP_EVENTS_MAX 512  /* deliveries to watchers in one turn of the loop */
 
 #define API_HEAD_MAX_BYTES      (1 << 20)   /* exec has its whole command in the request line */
 #define STREAM_CALLER_MAX_BYTES (32 * 1024) /* who asks, as JSON; one of a longer name is refused */

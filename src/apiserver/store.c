@@ -94,9 +94,10 @@ int store_write(struct store *st, const struct store_change *c, struct object **
     st->pending_bytes += size;
     store_cut_batch(st);
     if (before)
-        store_add_stale(st, object_version(before), st->version);
+        store_add_stale(st,
+                        (struct stale){ object_version(before), st->version, object_size(before) });
     if (c->op == STORE_DELETE)
-        store_add_stale(st, st->version, st->version);
+        store_add_stale(st, (struct stale){ st->version, st->version, size });
     add_event(st, c, key.kind, now, before);
     store_schedule(st);
     *ret = take_ptr(&now);
@@ -138,6 +139,8 @@ void store_stats(const struct store *st, struct store_stats *ret)
     ret->objects = shelf_count(st->committed);
     ret->pending = st->pending_count;
     ret->watches = history_watches(st->history);
+    ret->superseded = st->stale_count;
+    ret->superseded_bytes = st->stale_bytes;
     ret->is_full = st->is_full;
 }
 
@@ -167,8 +170,9 @@ static int load_bare_delete(struct store *st, const struct disk_row *r, unsigned
     const struct object *before = shelf_get(st->head, &key);
 
     if (before)
-        store_add_stale(st, object_version(before), r->version);
-    store_add_stale(st, r->version, r->version);
+        store_add_stale(st,
+                        (struct stale){ object_version(before), r->version, object_size(before) });
+    store_add_stale(st, (struct stale){ r->version, r->version, 0 });
     st->head = shelf_drop(st->head, &key);
     st->version = st->head_version = r->version;
     return 0;
@@ -197,9 +201,10 @@ static int load_row(void *ctx, const struct disk_row *r, struct err *e)
     st->head = r->op == DISK_DELETE ? shelf_drop(st->head, &key) : shelf_set(st->head, key.kind, o);
     st->version = st->head_version = r->version;
     if (before)
-        store_add_stale(st, object_version(before), r->version);
+        store_add_stale(st,
+                        (struct stale){ object_version(before), r->version, object_size(before) });
     if (r->op == DISK_DELETE)
-        store_add_stale(st, r->version, r->version);
+        store_add_stale(st, (struct stale){ r->version, r->version, r->body.n });
     if (r->version > disk_compacted(st->disk))
         add_event(st,
                   &(struct store_change){ .op = r->op == DISK_DELETE ? STORE_DELETE
@@ -227,6 +232,8 @@ static int begin(struct store *st, const struct store_config *config, struct err
     name_resources(st);
     st->history = history_new(st->loop, (unsigned)st->kind_count);
     st->history_max = config->history_max ? config->history_max : STORE_HISTORY_MAX;
+    st->history_max_bytes =
+        config->history_max_bytes ? config->history_max_bytes : STORE_HISTORY_MAX_BYTES;
     st->room_retry_ms = config->room_retry_ms ? config->room_retry_ms : STORE_ROOM_RETRY_MS;
     if (disk_open(&(struct disk_config){ config->dir, config->vfs, config->checkpoint_pages },
                   &st->disk, e) < 0)

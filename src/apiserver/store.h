@@ -27,7 +27,7 @@ struct store_config {
     /* For tests; 0 and NULL: as limits.h says. */
     const char *vfs;
     int checkpoint_pages;
-    size_t history_max;
+    size_t history_max, history_max_bytes;
     uint64_t room_retry_ms;
 };
 
@@ -85,6 +85,7 @@ struct addresses *store_addresses(struct store *st);
 struct store_stats {
     uint64_t commits, rows, failed_commits;
     size_t objects, pending, watches;
+    size_t superseded, superseded_bytes; /* states kept for watches that come back */
     bool is_full;
 };
 void store_stats(const struct store *st, struct store_stats *ret);

@@ -85,56 +85,69 @@ static void end_waits(struct store *st, const struct err *e)
 
 /* ---- what is garbage ---- */
 
-void store_add_stale(struct store *st, uint64_t version, uint64_t until)
+/* A tenth more than is kept: so that compaction runs now and then, with something to do. */
+#define COMPACT_AT 0.1
+
+/* The i-th of them, the oldest being the first. */
+static struct stale *stale_at(const struct store *st, size_t i)
+{
+    return &st->stale[(st->stale_first + i) % st->stale_cap];
+}
+
+void store_add_stale(struct store *st, struct stale stale)
 {
     if (st->stale_count == st->stale_cap) {
         size_t cap = st->stale_cap ? st->stale_cap * 2 : 1024;
         struct stale *grown = own_array(cap, sizeof *grown);
 
         for (size_t i = 0; i < st->stale_count; i++)
-            grown[i] = st->stale[(st->stale_first + i) % st->stale_cap];
+            grown[i] = *stale_at(st, i);
         free(st->stale);
         st->stale = grown;
         st->stale_cap = cap;
         st->stale_first = 0;
     }
-    st->stale[(st->stale_first + st->stale_count++) % st->stale_cap] =
-        (struct stale){ version, until };
+    st->stale_bytes += stale.size;
+    *stale_at(st, st->stale_count++) = stale;
 }
 
-/* On a full disk old states are worth less than the room they take. */
-static size_t history_max(const struct store *st)
+/* So many, with so many bytes, are more than are kept and that part of it besides. On a full disk old states are worth
+ * less than the room they take. */
+static bool is_too_much(const struct store *st, size_t count, size_t bytes, double slack)
 {
-    return st->is_full ? MIN(st->history_max, (size_t)STORE_HISTORY_FULL) : st->history_max;
-}
+    size_t max = st->is_full ? MIN(st->history_max, (size_t)STORE_HISTORY_FULL) : st->history_max;
 
-/* A tenth more than is kept: so that compaction runs now and then, with something to do. */
-static size_t history_slack(const struct store *st)
-{
-    return history_max(st) + history_max(st) / 10;
+    return (double)count > (double)max * (1 + slack) ||
+           (double)bytes > (double)st->history_max_bytes * (1 + slack);
 }
 
 /* Puts what is too much of the history into the batch; it leaves the list when that has held. Only what is on disk
- * already: a row of this batch stays. */
+ * already: a row of this batch stays. There is room for more than the batch supersedes, so that the history keeps its bounds
+ * however fast it is written to. */
 static void collect_garbage(struct store *st, struct batch *b)
 {
-    b->disk.garbage = b->garbage;
-    if (st->stale_count < history_slack(st) && b->n)
+    size_t room = STORE_GARBAGE_BATCH_MAX + 2 * b->n, n = 0;
+
+    if (b->n && !is_too_much(st, st->stale_count, st->stale_bytes, COMPACT_AT))
         return; /* rather with no write waiting behind it, or at once when there is much */
-    while (st->stale_count - b->disk.garbage_count > history_max(st) &&
-           b->disk.garbage_count < LEN(b->garbage)) {
-        struct stale *s = &st->stale[(st->stale_first + b->disk.garbage_count) % st->stale_cap];
+    b->disk.garbage = own_array(room, sizeof *b->disk.garbage);
+    while (n < room && n < st->stale_count &&
+           is_too_much(st, st->stale_count - n, st->stale_bytes - b->garbage_bytes, 0)) {
+        const struct stale *s = stale_at(st, n);
 
         if (s->until > st->committed_version)
             break;
-        b->garbage[b->disk.garbage_count++] = s->version;
+        b->disk.garbage[n++] = s->version;
+        b->garbage_bytes += s->size;
         b->disk.compacted = MAX(b->disk.compacted, s->until);
     }
+    b->disk.garbage_count = n;
 }
 
 static bool has_garbage(const struct store *st)
 {
-    return st->stale_count > history_slack(st) - history_max(st) / 20 && !st->is_garbage_resting;
+    return is_too_much(st, st->stale_count, st->stale_bytes, COMPACT_AT / 2) &&
+           !st->is_garbage_resting;
 }
 
 /* ---- committing ---- */
@@ -153,6 +166,7 @@ static void batch_free(struct batch *b)
     shelf_unref(b->shelf);
     free(b->rows);
     free(b->disk_rows);
+    free(b->disk.garbage);
     free(b);
 }
 
@@ -240,10 +254,8 @@ static void undo(struct store *st, const struct err *e)
     shelf_unref(st->head);
     st->head = shelf_ref(st->committed);
     st->head_version = st->committed_version;
-    while (st->stale_count &&
-           st->stale[(st->stale_first + st->stale_count - 1) % st->stale_cap].until >
-               st->committed_version)
-        st->stale_count--;
+    while (st->stale_count && stale_at(st, st->stale_count - 1)->until > st->committed_version)
+        st->stale_bytes -= stale_at(st, --st->stale_count)->size;
     history_take_back(st->history);
     if (e->code == ERR_NO_SPACE) {
         e = word_full(st, &full);
@@ -318,6 +330,7 @@ static void accept(struct store *st, const struct batch *b)
     st->is_garbage_resting = false;
     st->stale_first = st->stale_cap ? (st->stale_first + b->disk.garbage_count) % st->stale_cap : 0;
     st->stale_count -= b->disk.garbage_count;
+    st->stale_bytes -= b->garbage_bytes;
     shelf_unref(st->committed);
     st->committed = shelf_ref(b->shelf);
     st->committed_version = b->version;

@@ -26,6 +26,7 @@ struct row {
 struct stale {
     uint64_t version;
     uint64_t until;
+    size_t size; /* about that of its JSON */
 };
 
 /* What the writer is given; one at a time. */
@@ -34,8 +35,8 @@ struct batch {
     struct row *rows;
     size_t n;
     struct disk_row *disk_rows;
-    uint64_t garbage[STORE_GARBAGE_BATCH_MAX];
     struct disk_batch disk;
+    size_t garbage_bytes;
     struct shelf *shelf; /* the head as of its last row */
     uint64_t version;
     bool is_failed;
@@ -68,8 +69,8 @@ struct store {
     struct ev_timer room_timer;
     struct store_wait *waits, **waits_end;
     struct stale *stale; /* oldest first, a ring */
-    size_t stale_first, stale_count, stale_cap;
-    size_t history_max;
+    size_t stale_first, stale_count, stale_cap, stale_bytes;
+    size_t history_max, history_max_bytes;
     uint64_t room_retry_ms;
     struct store_stats stats;
 };
@@ -86,7 +87,8 @@ void store_become_full(struct store *st);
 int store_is_full(struct err *e);
 /* After each row: ends the batch that it fills. */
 void store_cut_batch(struct store *st);
-void store_add_stale(struct store *st, uint64_t version, uint64_t until);
+/* Takes a state that the write `until` superseded: for a delete also its own, which is the last. */
+void store_add_stale(struct store *st, struct stale stale);
 /* What is pending will be on its way to the disk in a later turn. */
 void store_schedule(struct store *st);
 /* Writes what is pending, here and now. */

@@ -267,6 +267,43 @@ static void test_a_full_watch_waits_and_one_that_is_too_slow_is_lost(void **stat
     store_watch_stop(&slow.watch);
 }
 
+/* Commits of a thousand rows, one behind the other: none leaves more behind than it brought. */
+static void test_the_history_keeps_its_bounds_under_load(void **state)
+{
+    static const struct {
+        size_t max, max_bytes;
+    } rows[] = { { .max = 100 }, { .max_bytes = 64 << 10 } };
+    struct teststore *f = *state;
+    struct store_stats stats;
+    size_t each;
+    struct err e;
+
+    EACH(r, rows) {
+        teststore_close(f);
+        assert_true(teststore_open(
+            f, (struct store_config){ .history_max = r->max, .history_max_bytes = r->max_bytes },
+            &e));
+        (void)wait_for(f, put(f, r == rows ? STORE_CREATE : STORE_UPDATE, "a", 0));
+        for (int round = 0; round < 10; round++) {
+            uint64_t version = 0;
+
+            for (int i = 0; i < STORE_BATCH_ROWS_MAX; i++)
+                version = put(f, STORE_UPDATE, "a", i);
+            (void)wait_for(f, version);
+        }
+        store_stats(f->store, &stats);
+        each = stats.superseded_bytes / stats.superseded;
+        assert_in_range(each, 100, 1000);
+        assert_true(stats.superseded <=
+                    (r->max ? r->max : r->max_bytes / each) * 11 / 10 + 2 * STORE_BATCH_ROWS_MAX);
+        do { /* the rest goes in the background */
+            turn(f);
+            store_stats(f->store, &stats);
+        } while (r->max ? stats.superseded > r->max * 11 / 10
+                        : stats.superseded_bytes > r->max_bytes * 11 / 10);
+    }
+}
+
 /* "a" as it was at a version; 0: it was not there. */
 static uint64_t version_at(struct teststore *f, uint64_t version)
 {
@@ -347,6 +384,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_head_is_ahead_of_the_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_was_committed_is_there_after_a_restart, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_the_history_keeps_its_bounds_under_load, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_write_is_judged_against_the_head, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
