@@ -53,7 +53,7 @@ struct bench {
     uint64_t rate, seconds, pool, burst;
     uint64_t started_us;
     struct tally start;
-    uint64_t half_rss_kib; /* when half of the claims were ready */
+    uint64_t third_rss_kib; /* when a third of the claims were ready */
     struct claim *all;
     size_t made, ready, failed, most;
     unsigned prepared; /* things that claims need, and that are there */
@@ -196,8 +196,8 @@ static void on_disk(void *ctx, const struct err *e)
     c->has_failed = e != NULL;
     c->ready_us = time_mono_us();
     b->ready++;
-    if (b->ready == b->most / 2)
-        b->half_rss_kib = rss_kib();
+    if (b->ready == b->most / 3)
+        b->third_rss_kib = rss_kib();
     if (b->rate)
         ev_timer_start(b->loop, &c->dwell, DWELL_MS, on_dwelt, c);
     if (b->ready == b->most)
@@ -308,11 +308,11 @@ static void report(struct bench *b)
            n ? seen[n / 2] : 0, n ? seen[n * 99 / 100] : 0, last - b->started_us);
     printf("\"cpu_us\":%" PRIu64 ",\"loop_us\":%" PRIu64 ",\"writes\":%" PRIu64
            ",\"passes\":{\"sandbox\":%" PRIu64 ",\"template\":%" PRIu64 ",\"pool\":%" PRIu64
-           ",\"claim\":%" PRIu64 "},\"half_rss_kib\":%" PRIu64 ",\"rss_kib\":%" PRIu64 "}\n",
+           ",\"claim\":%" PRIu64 "},\"third_rss_kib\":%" PRIu64 ",\"rss_kib\":%" PRIu64 "}\n",
            end.cpu_us - b->start.cpu_us, end.loop_us - b->start.loop_us,
            end.writes - b->start.writes, end.passes[0] - b->start.passes[0],
            end.passes[1] - b->start.passes[1], end.passes[2] - b->start.passes[2],
-           end.passes[3] - b->start.passes[3], b->half_rss_kib, rss_kib());
+           end.passes[3] - b->start.passes[3], b->third_rss_kib, rss_kib());
     free(disk);
     free(seen);
 }
