@@ -39,9 +39,9 @@ static int write_text(struct apiserver *s, struct span cert, struct span key, st
 int kubeconfig_write_admin(struct apiserver *s, struct err *e)
 {
     static const char *const masters[] = { "system:masters", NULL };
-    struct pki_subject admin = { .name = "silica-admin",
-                                 .organizations = masters,
-                                 .days = ADMIN_DAYS };
+    struct cert_subject admin = { .name = "silica-admin",
+                                  .organizations = masters,
+                                  .days = ADMIN_DAYS };
     OWN(buf_done) struct buf cert = BUF_INIT(PKI_PEM_MAX_BYTES), key = BUF_INIT(PKI_PEM_MAX_BYTES);
     OWN(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES);
     OWN_FD int dir_fd = open(s->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -8,21 +8,11 @@
 #ifndef SILICA_APISERVER_PKI_H
 #define SILICA_APISERVER_PKI_H
 
-#include "base/buf.h"
-
-#include <openssl/types.h>
+#include "net/cert.h"
 
 #define PKI_PEM_MAX_BYTES (64 * 1024)
 
 struct pki;
-
-/* Whom the certificate is for, and how long it holds. */
-struct pki_subject {
-    const char *name;                 /* CN: the user */
-    const char *const *organizations; /* O: its groups; NULL-terminated, or NULL */
-    const char *const *alt_names;     /* names and addresses of a server; NULL for a client */
-    unsigned days;
-};
 
 int pki_open(const char *dir, struct pki **ret, struct err *e);
 void pki_close(struct pki *p); /* tolerates NULL */
@@ -30,7 +20,7 @@ void pki_close(struct pki *p); /* tolerates NULL */
 struct span pki_ca_pem(const struct pki *p);
 EVP_PKEY *pki_token_key(const struct pki *p);
 /* A certificate and its key, as PEM. */
-int pki_issue(struct pki *p, const struct pki_subject *subject, struct buf *cert, struct buf *key,
+int pki_issue(struct pki *p, const struct cert_subject *subject, struct buf *cert, struct buf *key,
               struct err *e);
 /* The server's, for these names: the one on disk while it fits and two thirds of its time have not passed, else a new
  * one. *ret_is_new says which. */

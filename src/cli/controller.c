@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/metric.h"
 #include "cli/controller_options.h"
+#include "cli/controller_webhook.h"
 #include "cli/serving.h"
 #include "controller/controller.h"
 #include "controller/domains.h"
@@ -26,7 +27,8 @@ struct role {
         *fenced; /* its client for who leads, or NULL: it writes only while the Lease is held */
     struct lease *lease;
     struct controller *controller;
-    struct domains domains; /* of the operator's file; empty: the default */
+    struct controller_webhook *webhook; /* or NULL */
+    struct domains domains;             /* of the operator's file; empty: the default */
     char lease_namespace[256];
     char identity[HOST_NAME_MAX + 40];
     bool is_working;
@@ -91,12 +93,20 @@ static void on_lost(void *ctx)
     _exit(1);
 }
 
+static void on_drained(void *ctx)
+{
+    struct role *r = ctx;
+
+    ev_loop_stop(r->s.loop);
+}
+
+/* Conversions are served to the last: another replica's clients may have theirs here. */
 static void on_released(void *ctx)
 {
     struct role *r = ctx;
 
     r->lease = NULL;
-    ev_loop_stop(r->s.loop);
+    controller_webhook_drain(r->webhook, on_drained, r);
 }
 
 static void on_rest(void *ctx)
@@ -108,7 +118,7 @@ static void on_rest(void *ctx)
     if (r->lease)
         lease_close(r->lease, on_released, r);
     else
-        ev_loop_stop(r->s.loop);
+        on_released(r);
 }
 
 static void stop(void *ctx, bool is_again)
@@ -144,9 +154,17 @@ static int write_metrics(void *ctx, struct buf *out, struct err *e)
     struct role *r = ctx;
 
     if (serving_write_build("agent_sandbox_build_info", out, e) < 0 ||
-        write_leading(r, out, e) < 0 || kubeclient_metrics_write(r->s.client, out, e) < 0)
+        write_leading(r, out, e) < 0 || kubeclient_metrics_write(r->s.client, out, e) < 0 ||
+        controller_webhook_metrics(r->webhook, out, e) < 0)
         return -1;
     return r->is_working ? controller_metrics_write(r->controller, out, e) : 0;
+}
+
+static const char *why_not_ready(void *ctx)
+{
+    struct role *r = ctx;
+
+    return controller_webhook_why_not(r->webhook);
 }
 
 static int tell_ready(struct role *r, struct err *e)
@@ -154,9 +172,10 @@ static int tell_ready(struct role *r, struct err *e)
     struct json_out *out = serving_line(&r->s);
 
     serving_add_show(&r->s);
-    json_out_key(out, "webhook"), json_out_null(out);
-    log_info("controller.s.show", KV("metrics", show_metrics_address(r->s.show)),
-             KV("health", show_health_address(r->s.show)));
+    json_out_key(out, "webhook"), json_out_cstr(out, controller_webhook_address(r->webhook));
+    log_info("controller.show", KV("metrics", show_metrics_address(r->s.show)),
+             KV("health", show_health_address(r->s.show)),
+             KV("webhook", controller_webhook_address(r->webhook)));
     return serving_ready(&r->s, e);
 }
 
@@ -209,15 +228,18 @@ static int run(struct role *r, struct err *e)
     };
     const struct kubeclient_config client = { .qps = MAX(r->o->qps_number, 0),
                                               .burst = (unsigned)r->o->burst };
-    const struct show_config show = {
-        .metrics = r->o->metrics, .health = r->o->health, .write = write_metrics, .ctx = r
-    };
+    const struct show_config show = { .metrics = r->o->metrics,
+                                      .health = r->o->health,
+                                      .write = write_metrics,
+                                      .why_not_ready = why_not_ready,
+                                      .ctx = r };
 
     choose_namespace(r);
     choose_identity(r);
     if ((r->o->has_extensions && domains_read(DOMAINS_FILE, &r->domains, e) < 0) ||
         serving_open(&r->s, &spec, e) < 0 ||
         serving_connect(&r->s, r->o->kubeconfig, &client, e) < 0 ||
+        controller_webhook_open(&r->s, r->o, &r->webhook, e) < 0 ||
         serving_show(&r->s, &show, e) < 0 || tell_ready(r, e) < 0)
         return -1;
     begin(r);
@@ -242,5 +264,6 @@ int controller_command(int argc, char **argv)
     /* The process ends here: a second signal may have left work under way, which nobody waits for. */
     log_info("controller.end", KV("code", r.s.exit_code));
     show_close(r.s.show);
+    controller_webhook_close(r.webhook);
     return r.s.exit_code;
 }

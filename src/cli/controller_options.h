@@ -22,10 +22,13 @@ struct controller_options {
     /* logs */
     struct zap_options zap;
     const char *stack_level, *time_encoding;
-    /* taken and not served yet */
-    bool is_webhook, manages_certs, is_tracing, is_pprof, is_pprof_debug;
+    /* conversion */
+    bool is_webhook, manages_certs;
     const char *cert_dir, *cert_name, *key_name, *webhook_service, *webhook_namespace;
-    uint64_t webhook_port, block_rate, mutex_fraction;
+    uint64_t webhook_port, cert_check_ms;
+    /* taken and not served yet */
+    bool is_tracing, is_pprof, is_pprof_debug;
+    uint64_t block_rate, mutex_fraction;
 };
 
 extern const struct opt_program controller_program;

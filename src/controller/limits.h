@@ -67,4 +67,17 @@
 #define CLAIM_MISSING_MS 60000
 #define CLAIM_CREATED_MS 200
 
+/* A ConversionReview, then 413: an API server sends a list as one of them, and some ten thousand claims are 64 MiB. */
+#define REVIEW_MAX_BYTES (64u * 1024 * 1024)
+#define REVIEW_NODES_MAX (8u * 1024 * 1024)
+/* One object in it and what its conversion takes; etcd has none above 1.5 MiB, and its state may be in it once more. */
+#define REVIEW_OBJECT_MAX_BYTES (32u * 1024 * 1024)
+/* An answer is larger than its review by the annotation that holds the older version. */
+#define REVIEW_ANSWER_MAX_BYTES (3 * REVIEW_MAX_BYTES)
+/* Bytes of reviews at once, then 503 and come again: anybody in the cluster may send them. */
+#define WEBHOOK_BYTES_MAX       (128u * 1024 * 1024)
+#define WEBHOOK_CONNECTIONS_MAX 256 /* API servers have a few each */
+/* One that has come whole is converted by one of so many threads: a large one takes a second. */
+#define WEBHOOK_THREADS 2
+
 #endif

@@ -1,6 +1,7 @@
 """`silica controller` as a process of its own: what it shows, who of two works, and how it ends."""
 
 import os
+import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -33,9 +34,9 @@ def get(address, path, method="GET"):
 
 def test_shows_itself_and_gives_the_lease_back(api):
     with Controller(api) as c:
-        assert set(c.ready) == {"metrics", "health", "webhook"} and c.ready["webhook"] is None
+        assert set(c.ready) == {"metrics", "health", "webhook"} and re.fullmatch(r".+:\d+", c.ready["webhook"])
         assert get(c.ready["health"], "/healthz") == (200, "ok")
-        assert get(c.ready["health"], "/readyz") == (200, "ok")
+        wait_until(lambda: get(c.ready["health"], "/readyz") == (200, "ok"), 30)  # no definition here leads to its webhook
         assert get(c.ready["health"], "/metrics")[0] == 404
         assert get(c.ready["metrics"], "/healthz")[0] == 404
         assert get(c.ready["metrics"], "/metrics", "POST")[0] == 405
@@ -136,7 +137,8 @@ def test_wrong_flags(arguments, code, text):
 
 
 def test_flags_without_effect_are_taken_and_said(api):
-    with Controller(api, "--enable-webhook=false", "--webhook-port=9444", "--leader-elect=false") as c:
+    with Controller(api, "--enable-webhook=false", "--enable-tracing", "--api-connections=2", "--leader-elect=false") as c:
+        assert c.ready["webhook"] is None
         c.wait_for("controller.working")
-        assert [line["flag"] for line in c.said("controller.flag")] == ["--enable-webhook", "--webhook-port"]
+        assert [line["flag"] for line in c.said("controller.flag")] == ["--enable-tracing", "--api-connections"]
         c.end()

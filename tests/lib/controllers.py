@@ -27,7 +27,7 @@ class Controller:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [program, "controller", "--kubeconfig", kubeconfig or api.kubeconfig, "--metrics-bind-address", "127.0.0.1:0",
-                 "--health-probe-bind-address", "127.0.0.1:0", "--ready-fd", str(writer), *options],
+                 "--health-probe-bind-address", "127.0.0.1:0", "--webhook-port=0", "--ready-fd", str(writer), *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer], preexec_fn=die_with_parent)
         os.close(writer)
         with os.fdopen(reader) as ready:

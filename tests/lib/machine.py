@@ -94,7 +94,7 @@ class Machine:
             self.start_node()
             if with_controller:
                 self.controller = Process(self, "controller", "--kubeconfig", self.api.kubeconfig, "--metrics-bind-address",
-                                          "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--leader-elect=false")
+                                          "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--leader-elect=false", "--enable-webhook=false")
         except BaseException:
             self.stop()
             raise
