@@ -135,9 +135,8 @@ static int clone_plain(struct inside *in, const struct box_place *place, int gro
     return 0;
 }
 
-/* net_fd: the network it is born in, or -1. */
 static int clone_inside(struct box *b, struct inside *in, const struct box_place *place,
-                        struct strand *first, int net_fd, bool *ret_is_born_in_v2, struct err *e)
+                        struct strand *first, bool *ret_is_born_in_v2, struct err *e)
 {
     OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
     int rc;
@@ -146,10 +145,10 @@ static int clone_inside(struct box *b, struct inside *in, const struct box_place
     b->is_foreign = place->is_sibling;
     if (place->join_pidfd > 0)
         return join_clone(in, place, group_fd, &b->pid, &b->pidfd, e);
-    if (net_fd >= 0 && setns(net_fd, CLONE_NEWNET) < 0)
+    if (in->net_fd >= 0 && setns(in->net_fd, CLONE_NEWNET) < 0)
         return err_sys(e, "cannot enter the sandbox's network");
     rc = clone_plain(in, place, group_fd, first, &b->pid, &b->pidfd, e);
-    if (net_fd >= 0)
+    if (in->net_fd >= 0)
         yard_leave(b->yard);
     return rc;
 }
@@ -211,7 +210,6 @@ static void keep_mounts(struct box *b, const struct box_spec *spec)
 static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
                   struct strand *first, struct program *program, struct err *e)
 {
-    OWN_FD int net_fd = -1;
     OWN(pair_done) struct pair gate = { -1, -1 };
     OWN(pair_done) struct pair control = { -1, -1 };
     bool is_born_in_v2;
@@ -222,11 +220,9 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
     in->control_fd = spec->control_fd ? spec->control_fd : control.theirs;
     in->parents_fds[0] = gate.ours;
     in->parents_fds[1] = control.ours;
-    if (spec->yard && !in->has_names)
-        net_fd = yard_take(spec->yard);
-    in->has_network = in->has_names || net_fd >= 0;
+    in->has_network = in->has_names || in->net_fd >= 0;
     in->own_namespaces = own_namespaces(in);
-    if (clone_inside(b, in, &spec->place, first, net_fd, &is_born_in_v2, e) < 0)
+    if (clone_inside(b, in, &spec->place, first, &is_born_in_v2, e) < 0)
         return -1;
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
@@ -308,6 +304,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     OWN(plan_done) struct plan plan = { 0 };
     OWN(program_done) struct program program = PROGRAM_INIT;
     OWN(idmap_done) struct idmap held = { .n = 0 };
+    OWN_FD int net_fd = -1;
+    OWN(frame_done) struct frame frame = FRAME_INIT;
     struct inside in = { .plan = &plan, .held_fds = held.tree_fds };
     const char *owner = spec->name ? spec->name : ""; /* of the ids */
     struct plan_host host;
@@ -324,13 +322,20 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     ids.is_nested = spec->place.is_nested;
     plan_host_look(&host);
+    if (spec->yard && spec->place.join_pidfd <= 0)
+        net_fd = yard_take(spec->yard, &frame);
+    host.has_frame = frame.etc_fd >= 0;
     if (plan_make(&plan, spec, &ids, &host, e) < 0)
         return -1;
+    if (!plan.is_framed)
+        yard_drop_frame(spec->yard, &frame);
     if (idmap_hold(&held, &plan, e) < 0)
         return -1;
     if (program_begin(&program, spec, e) < 0)
         return -1;
     in.program = &program;
+    in.net_fd = net_fd;
+    in.frame = frame;
     in.log_fd = spec->log_fd > 0 ? spec->log_fd : -1;
     in.err_fd = spec->err_fd > 0 ? spec->err_fd : in.log_fd;
     in.status_fd = spec->status_fd > 0 ? spec->status_fd : -1;

@@ -148,6 +148,24 @@ static void errors(void **state)
     }
 }
 
+/* Twice, so that one could see what the other left. The owner of everything has /etc and /dev of its own. */
+static void shared_with_others(void **state)
+{
+    static const char script[] =
+        "for d in /etc /dev /etc/ssl; do touch $d/left 2>/dev/null && echo wrote $d; done; "
+        "rm -f /etc/passwd 2>/dev/null; chmod 777 /etc /dev 2>/dev/null; ls /etc /dev | grep left; "
+        "(echo x > /etc/nsswitch.conf) 2>/dev/null; id -un; grep -c sandbox /etc/group; "
+        "getent hosts box-test | grep -c 127; echo ok > /dev/null; cat /etc/timezone > /tmp/x; "
+        "test -r /etc/ssl/certs && grep -c /etc/ssl/certs /proc/self/mounts";
+
+    (void)state;
+    box_rig_need_user_namespaces();
+    if (geteuid() != 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        box_rig_expect("shared", box_rig_spec(NULL), script, "sandbox\n1\n1\n1\n");
+}
+
 /* An account with a range, made up for these tests: its files lie over the host's in a mount namespace of our own. */
 static void range_of_ids(void **state)
 {
@@ -187,7 +205,8 @@ int main(void)
                                              cmocka_unit_test(read_only_root),
                                              cmocka_unit_test(errors),
                                              cmocka_unit_test(range_of_ids) };
-    static const struct CMUnitTest beside[] = { cmocka_unit_test(inside) };
+    static const struct CMUnitTest beside[] = { cmocka_unit_test(inside),
+                                                cmocka_unit_test(shared_with_others) };
     static const struct CMUnitTest ranged[] = { cmocka_unit_test(range_of_ids),
                                                 cmocka_unit_test(inside) };
 

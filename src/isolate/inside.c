@@ -252,9 +252,11 @@ static void join_thread(struct root_job *job)
  * other's work. Where no thread can be had (a limit of one process) the root is first. */
 static int start_root_job(struct root_job *job, const struct inside *in, struct err *e)
 {
+    struct frame frame = in->frame; /* our copies of the descriptors */
+
     job->in = in;
     job->is_helped = in->has_network;
-    if (mounts_init(&job->mounts, in->plan, e) < 0)
+    if (mounts_init(&job->mounts, in->plan, &frame, e) < 0)
         return -1;
     (void)sem_init(&job->opened, 0, 0);
     (void)sem_init(&job->standing, 0, 0);

@@ -9,6 +9,7 @@
 #ifndef SILICA_ISOLATE_INSIDE_H
 #define SILICA_ISOLATE_INSIDE_H
 
+#include "isolate/frame.h"
 #include "isolate/plan.h"
 #include "isolate/program.h"
 #include "isolate/strand.h"
@@ -21,6 +22,8 @@ enum inside_word { INSIDE_GO = 'g', INSIDE_PROGRAM = 'p', INSIDE_READY = 'r', IN
 struct inside {
     const struct plan *plan;
     const int *held_fds; /* trees the parent holds, one for each row, or -1 */
+    struct frame frame;  /* of a plan that has one */
+    int net_fd;          /* the network it is born in, the parent's to enter; -1: none */
     int gate_fd;
     int control_fd;
     int parents_fds

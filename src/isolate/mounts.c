@@ -34,7 +34,8 @@ int mounts_clone_row(const struct plan_row *row)
 
 int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
 {
-    struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
+    /* Private: what the host mounts below a source later does not show in the copy. */
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE };
 
     if (flags & PLAN_RDONLY)
         attr.attr_set |= MOUNT_ATTR_RDONLY;
@@ -48,10 +49,11 @@ int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
     return 0;
 }
 
-int mounts_init(struct mounts *m, const struct plan *plan, struct err *e)
+int mounts_init(struct mounts *m, const struct plan *plan, struct frame *frame, struct err *e)
 {
     m->plan = plan;
     m->root_fd = -1;
+    m->frame = (struct frame){ take_fd(&frame->etc_fd), take_fd(&frame->dev_fd) };
     /* Nothing of ours shows outside, nothing mounted outside later shows in here. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys(e, "cannot make the mounts private");
@@ -82,7 +84,7 @@ static int hold_row(struct mounts *m, size_t i, struct err *e)
 int mounts_hold(struct mounts *m, const int *held_fds, struct err *e)
 {
     for (size_t i = 0; i < m->plan->n; i++) {
-        m->tree_fds[i] = held_fds[i];
+        m->tree_fds[i] = held_fds ? held_fds[i] : -1;
         if (m->plan->rows[i].op == PLAN_BIND && hold_row(m, i, e) < 0)
             return -1;
     }
@@ -322,13 +324,24 @@ static int hide(const struct mounts *m, const struct plan_row *row, struct err *
     return cover_fd < 0 ? -1 : place(cover_fd, m->root_fd, row->target, row->target, e);
 }
 
-static int seal_root(const struct mounts *m, struct err *e)
+int mounts_seal(int tree_fd)
 {
     struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
 
-    if (syscall(SYS_mount_setattr, m->root_fd, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0)
-        return err_sys(e, "cannot make the root read-only");
-    return 0;
+    return (int)syscall(SYS_mount_setattr, tree_fd, "", AT_EMPTY_PATH, &attr, sizeof attr);
+}
+
+static int seal_root(const struct mounts *m, struct err *e)
+{
+    return mounts_seal(m->root_fd) < 0 ? err_sys(e, "cannot make the root read-only") : 0;
+}
+
+static int put_frame(struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    OWN_FD int tree_fd =
+        take_fd(strcmp(row->target, "etc") == 0 ? &m->frame.etc_fd : &m->frame.dev_fd);
+
+    return place(tree_fd, m->root_fd, row->target, row->target, e);
 }
 
 static int do_row(struct mounts *m, size_t i, struct err *e)
@@ -360,6 +373,8 @@ static int do_row(struct mounts *m, size_t i, struct err *e)
         return keep(m, row, e);
     case PLAN_SEAL_ROOT:
         return seal_root(m, e);
+    case PLAN_FRAME:
+        return put_frame(m, row, e);
     }
     return 0;
 }
@@ -373,6 +388,7 @@ static enum stage stage_of(const struct plan_row *row)
 {
     switch (row->op) {
     case PLAN_DIR:
+    case PLAN_FRAME:
         return DIRS;
     case PLAN_LINK:
     case PLAN_FILE:
@@ -409,14 +425,46 @@ static int do_rows(struct mounts *m, enum stage stage, struct err *e)
     return 0;
 }
 
-int mounts_build_dirs(struct mounts *m, struct err *e)
+static int make_root(const struct plan *plan, struct err *e)
 {
     const struct plan_row root = {
-        .op = PLAN_TMPFS, .flags = PLAN_NODEV, .mode = 0755, .bytes = m->plan->root_bytes
+        .op = PLAN_TMPFS, .flags = PLAN_NODEV, .mode = 0755, .bytes = plan->root_bytes
     };
+
+    return make_fs("tmpfs", &root, e);
+}
+
+static int build_loose(struct mounts *m, struct err *e)
+{
+    if (mounts_hold(m, NULL, e) < 0)
+        return -1;
+    for (size_t i = 0; i < m->plan->n; i++)
+        if (do_row(m, i, e) < 0 && !((m->plan->rows[i].flags & PLAN_OPTIONAL) && e->sys == ENOENT))
+            return -1;
+    return 0;
+}
+
+int mounts_build_loose(struct mounts *m, const struct plan *plan, struct err *e)
+{
+    int rc = -1;
+
+    *m = (struct mounts){ .plan = plan, .root_fd = make_root(plan, e), .frame = FRAME_INIT };
+    for (size_t i = 0; i < plan->n; i++)
+        m->tree_fds[i] = -1;
+    if (m->root_fd >= 0)
+        rc = build_loose(m, e);
+    for (size_t i = 0; i < plan->n && rc < 0; i++)
+        own_fd_close(&m->tree_fds[i]);
+    if (rc < 0)
+        own_fd_close(&m->root_fd);
+    return rc;
+}
+
+int mounts_build_dirs(struct mounts *m, struct err *e)
+{
     OWN_FD int old_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    m->root_fd = make_fs("tmpfs", &root, e);
+    m->root_fd = make_root(m->plan, e);
     if (m->root_fd < 0)
         return -1;
     /* On top of the old root, whose paths go on meaning what they did: our root directory does not move with it. */

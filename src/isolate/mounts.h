@@ -8,6 +8,7 @@
 #ifndef SILICA_ISOLATE_MOUNTS_H
 #define SILICA_ISOLATE_MOUNTS_H
 
+#include "isolate/frame.h"
 #include "isolate/plan.h"
 
 struct mounts {
@@ -16,6 +17,7 @@ struct mounts {
     int tree_fds
         [PLAN_ROWS_MAX]; /* of bind rows; -1 for the rest, and for an optional one that is not there */
     bool is_dir[PLAN_ROWS_MAX]; /* or a file, of those that are there */
+    struct frame frame;         /* of a plan that has one */
 };
 
 /* A copy of the tree at a path, mounted nowhere: its descriptor, or -1 with errno. */
@@ -26,10 +28,17 @@ int mounts_clone_row(const struct plan_row *row);
 int mounts_place(int tree_fd, int target_fd, const char *name);
 /* Only ever adds restrictions (enum plan_flag): in a user namespace those of the host's mounts are locked anyway. */
 int mounts_restrict(int tree_fd, unsigned flags, struct err *e);
+/* Makes the mount itself read-only, and none that is below it. -1 with errno. */
+int mounts_seal(int tree_fd);
 
-int mounts_init(struct mounts *m, const struct plan *plan, struct err *e);
+/* A tree that stays mounted nowhere, m->root_fd, by a plan whose rows stand in order. The caller's to close; in this
+ * process nothing else is changed. */
+int mounts_build_loose(struct mounts *m, const struct plan *plan, struct err *e);
+
+/* Takes the frame. */
+int mounts_init(struct mounts *m, const struct plan *plan, struct frame *frame, struct err *e);
 /* As the caller: only the caller's own rights decide what can be shown inside. held_fds has the trees that the parent
- * took hold of, -1 for the others. */
+ * took hold of, -1 for the others; NULL: it took none. */
 int mounts_hold(struct mounts *m, const int *held_fds, struct err *e);
 /* As the id that owns the new root: the root and its directories. Nothing is needed that is held: another thread may hold
  * meanwhile. */

@@ -55,12 +55,24 @@ static const char *const proc_hidden_dirs[] = { "proc/acpi", "proc/asound", "pro
 static const char *const proc_sealed[] = { "proc/bus", "proc/fs", "proc/irq", "proc/sys",
                                            "proc/sysrq-trigger" };
 
+/* Of /etc: what tells one sandbox from another. */
+static const struct name {
+    const char *target, *framed, *link;
+} own_names[] = {
+    { "etc/passwd", "run/.names/passwd", "../run/.names/passwd" },
+    { "etc/group", "run/.names/group", "../run/.names/group" },
+    { "etc/hostname", "run/.names/hostname", "../run/.names/hostname" },
+    { "etc/hosts", "run/.names/hosts", "../run/.names/hosts" },
+};
+enum { NAME_PASSWD, NAME_GROUP, NAME_HOSTNAME, NAME_HOSTS };
+
 static const char *const merged[] = { "bin", "sbin", "lib", "lib64" };
 
 const char *plan_op_name(enum plan_op op)
 {
-    static const char *const names[] = { "dir",    "link",  "file", "bind", "tmpfs", "proc",
-                                         "devpts", "write", "seal", "hide", "keep",  "seal-root" };
+    static const char *const names[] = { "dir",  "link",      "file",  "bind", "tmpfs",
+                                         "proc", "devpts",    "write", "seal", "hide",
+                                         "keep", "seal-root", "frame" };
 
     return names[op];
 }
@@ -180,8 +192,6 @@ static int add_dirs(struct plan *p, struct err *e)
         { .op = PLAN_DIR, .target = "usr", .mode = 0755 },
         { .op = PLAN_DIR, .target = "etc", .mode = 0755 },
         { .op = PLAN_DIR, .target = "dev", .mode = 0755 },
-        { .op = PLAN_DIR, .target = "dev/pts", .mode = 0755 },
-        { .op = PLAN_DIR, .target = "dev/shm", .mode = 01777 },
         { .op = PLAN_DIR, .target = "proc", .mode = 0555 },
         { .op = PLAN_DIR, .target = "home", .mode = 0755 },
         { .op = PLAN_DIR, .target = "root", .mode = 0700 },
@@ -192,6 +202,19 @@ static int add_dirs(struct plan *p, struct err *e)
         { .op = PLAN_DIR, .target = "var", .mode = 0755 },
         { .op = PLAN_DIR, .target = "var/tmp", .mode = 01777 },
         { .op = PLAN_DIR, .target = BOX_HOME_INSIDE, .mode = 0755, .flags = PLAN_OF_USER },
+    };
+
+    EACH(d, dirs)
+        if (add(p, *d, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int add_dev_dirs(struct plan *p, struct err *e)
+{
+    static const struct plan_row dirs[] = {
+        { .op = PLAN_DIR, .target = "dev/pts", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "dev/shm", .mode = 01777 },
     };
 
     EACH(d, dirs)
@@ -228,11 +251,13 @@ static int add_usr(struct plan *p, const struct plan_host *host, struct err *e)
     return add_parents(p, python.target, 0, e) < 0 ? -1 : add(p, python, e);
 }
 
-static int add_file(struct plan *p, const char *target, char *text, struct err *e)
+static int add_name(struct plan *p, size_t which, char *text, struct err *e)
 {
-    struct plan_row row = {
-        .op = PLAN_FILE, .target = target, .mode = 0644, .source = keep(p, text)
-    };
+    struct plan_row row = { .op = PLAN_FILE,
+                            .target =
+                                p->is_framed ? own_names[which].framed : own_names[which].target,
+                            .mode = 0644,
+                            .source = keep(p, text) };
 
     return add(p, row, e);
 }
@@ -264,11 +289,10 @@ static int add_names(struct plan *p, struct err *e)
                                            uid ? "/root" : BOX_HOME, uid ? BOX_HOME : "/");
     group = gid && gid != 65534 ? text_of("root:x:0:\nsandbox:x:%u:\nnogroup:x:65534:\n", gid)
                                 : text_of("root:x:0:\nnogroup:x:65534:\n");
-    if (add_file(p, "etc/passwd", passwd, e) < 0 || add_file(p, "etc/group", group, e) < 0)
+    if (add_name(p, NAME_PASSWD, passwd, e) < 0 || add_name(p, NAME_GROUP, group, e) < 0 ||
+        add_name(p, NAME_HOSTNAME, text_of("%s\n", p->hostname), e) < 0)
         return -1;
-    if (add_file(p, "etc/hostname", text_of("%s\n", p->hostname), e) < 0)
-        return -1;
-    return add_file(p, "etc/hosts", text_of("127.0.0.1 localhost %s\n::1 localhost\n", p->hostname),
+    return add_name(p, NAME_HOSTS, text_of("127.0.0.1 localhost %s\n::1 localhost\n", p->hostname),
                     e);
 }
 
@@ -312,18 +336,11 @@ static int add_etc(struct plan *p, struct err *e)
         if (add_parents(p, row.target, 0, e) < 0 || add(p, row, e) < 0)
             return -1;
     }
-    return add_names(p, e) < 0 ? -1 : add_lookups(p, e);
+    return add_lookups(p, e);
 }
 
-static int add_dev(struct plan *p, struct err *e)
+static int add_nodes(struct plan *p, struct err *e)
 {
-    struct plan_row pts = { .op = PLAN_DEVPTS, .target = "dev/pts", .flags = PLAN_NOEXEC };
-    struct plan_row shm = { .op = PLAN_TMPFS,
-                            .target = "dev/shm",
-                            .mode = 01777,
-                            .flags = PLAN_NODEV,
-                            .bytes = p->root_bytes / BOX_SHM_SHARE };
-
     for (size_t i = 0; i < LEN(dev_nodes); i++) {
         struct plan_row row = { .op = PLAN_BIND, .flags = PLAN_NOEXEC };
 
@@ -338,6 +355,19 @@ static int add_dev(struct plan *p, struct err *e)
         if (add(p, row, e) < 0)
             return -1;
     }
+    return 0;
+}
+
+/* Terminals and shared memory of the sandbox's own. */
+static int add_dev_mounts(struct plan *p, struct err *e)
+{
+    struct plan_row pts = { .op = PLAN_DEVPTS, .target = "dev/pts", .flags = PLAN_NOEXEC };
+    struct plan_row shm = { .op = PLAN_TMPFS,
+                            .target = "dev/shm",
+                            .mode = 01777,
+                            .flags = PLAN_NODEV,
+                            .bytes = p->root_bytes / BOX_SHM_SHARE };
+
     return add(p, pts, e) < 0 ? -1 : add(p, shm, e);
 }
 
@@ -436,10 +466,92 @@ static int add_cwd(struct plan *p, const struct box_spec *spec, struct err *e)
                      e);
 }
 
+/* In what sandboxes share, or on it. */
+static bool is_at_frame(const char *path)
+{
+    OWN_MEM char *target = inside_path(path);
+    struct span top = span_cstr(target);
+
+    top = span_slice(top, 0, span_find(top, '/'));
+    return span_is(top, "etc") || span_is(top, "dev");
+}
+
+/* The i-th place of the caller's trees, or NULL. */
+static const char *callers_place(const struct box_spec *spec, size_t i)
+{
+    for (const char *const *h = spec->host_paths; h && *h; h++, i--)
+        if (i == 0)
+            return *h;
+    return i < spec->bind_count ? spec->binds[i].target : NULL;
+}
+
+/* What all sandboxes share cannot be written to. So not where the user is root in here, or the owner of everything; not
+ * where a volume wants a place made for it there, nor where one is placed in another, whose links may lead there. */
+static bool can_be_framed(const struct box_spec *spec, const struct ids *ids)
+{
+    const char *one, *other;
+
+    if (ids->kind == IDS_ONE || ids->uid == 0)
+        return false;
+    for (size_t i = 0; (one = callers_place(spec, i)); i++) {
+        if (is_at_frame(one))
+            return false;
+        for (size_t k = 0; (other = callers_place(spec, k)); k++)
+            if (k != i && span_starts(span_cstr(other), one))
+                return false;
+    }
+    return true;
+}
+
+static int add_frame(struct plan *p, struct err *e)
+{
+    static const struct plan_row rows[] = {
+        { .op = PLAN_FRAME, .target = "etc" },
+        { .op = PLAN_FRAME, .target = "dev" },
+        { .op = PLAN_DIR, .target = "run/.names", .mode = 0755 },
+    };
+
+    EACH(row, rows)
+        if (add(p, *row, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int add_own(struct plan *p, struct err *e)
+{
+    return add_etc(p, e) < 0 || add_dev_dirs(p, e) < 0 ? -1 : add_nodes(p, e);
+}
+
+int plan_make_frame(struct plan *p, struct err *e)
+{
+    static const struct plan_row rows[] = {
+        { .op = PLAN_DIR, .target = "etc", .mode = 0755 },
+        { .op = PLAN_DIR, .target = "dev", .mode = 0755 },
+        { .op = PLAN_TMPFS, .target = "etc", .mode = 0755, .flags = PLAN_NODEV },
+        { .op = PLAN_TMPFS, .target = "dev", .mode = 0755, .flags = PLAN_NODEV },
+    };
+
+    *p = (struct plan){ .root_bytes = FRAME_BYTES };
+    EACH(row, rows) {
+        struct plan_row sized = *row;
+
+        sized.bytes = row->op == PLAN_TMPFS ? FRAME_BYTES : 0;
+        if (add(p, sized, e) < 0)
+            return -1;
+    }
+    EACH(n, own_names)
+        if (add(p, (struct plan_row){ .op = PLAN_LINK, .target = n->target, .source = n->link },
+                e) < 0)
+            return -1;
+    return add_own(p, e);
+}
+
 int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids,
               const struct plan_host *host, struct err *e)
 {
-    *p = (struct plan){ .ids = *ids, .is_root_sealed = spec->is_read_only };
+    *p = (struct plan){ .ids = *ids,
+                        .is_root_sealed = spec->is_read_only,
+                        .is_framed = host->has_frame && can_be_framed(spec, ids) };
     p->hostname = keep(p, hostname_of(spec->host_name ? spec->host_name : spec->name));
     p->cwd = spec->cwd ? spec->cwd : BOX_HOME;
     p->root_bytes = spec->root_bytes ? spec->root_bytes : BOX_ROOT_BYTES;
@@ -447,7 +559,8 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
         return err_set(e, ERR_UNSUPPORTED, "images made of layers cannot be used yet");
     if (p->cwd[0] != '/')
         return err_set(e, ERR_INVALID, "working directory '%s' is not an absolute path", p->cwd);
-    if (add_dirs(p, e) < 0 || add_usr(p, host, e) < 0 || add_etc(p, e) < 0 || add_dev(p, e) < 0 ||
+    if (add_dirs(p, e) < 0 || (p->is_framed ? add_frame(p, e) : add_own(p, e)) < 0 ||
+        add_usr(p, host, e) < 0 || add_names(p, e) < 0 || add_dev_mounts(p, e) < 0 ||
         add_cwd(p, spec, e) < 0)
         return -1;
     /* The masks of proc are made of what is ours, so before a volume can cover that. */

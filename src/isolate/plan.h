@@ -28,6 +28,7 @@ enum plan_op {
     PLAN_HIDE, /* what is there becomes empty and unreadable: `source` of the new root covers it */
     PLAN_KEEP, /* what is there stays writable when the root is sealed */
     PLAN_SEAL_ROOT,
+    PLAN_FRAME, /* the tree of that name which all sandboxes share */
 };
 
 /* Set-user-ID bits never count: every mount is nosuid. */
@@ -57,6 +58,7 @@ struct plan_host {
     bool has_dir[4];    /* or directories of their own */
     bool has_python;
     bool has_python3;
+    bool has_frame; /* /etc and /dev are there, made ahead (frame.h) */
 };
 
 struct plan {
@@ -67,6 +69,7 @@ struct plan {
     struct ids ids;
     uint64_t root_bytes;
     bool is_root_sealed;
+    bool is_framed; /* it takes the frame that there is */
     uint64_t nproc; /* RLIMIT_NPROC, 0 for none: where no cgroup counts processes */
     const char *hostname;
     const char *cwd;
@@ -77,6 +80,8 @@ void plan_host_look(struct plan_host *ret);
  * be done with either way. */
 int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids,
               const struct plan_host *host, struct err *e);
+/* What is the same in all sandboxes, below "etc" and "dev" of a tree that is mounted nowhere; rows in order. */
+int plan_make_frame(struct plan *p, struct err *e);
 void plan_done(struct plan *p);
 const char *plan_op_name(enum plan_op op);
 

@@ -105,6 +105,71 @@ static void nothing_else_of_the_host(void **state)
     plan_done(&p);
 }
 
+/* With what was made ahead nothing of /etc and /dev is made again, and nobody has it who could write there. */
+static void a_frame(void **state)
+{
+    static const struct box_bind at_etc = { .source = "/srv", .target = "//etc/./app" },
+                                 at_dev = { .source = "/srv", .target = "/dev" },
+                                 beside = { .source = "/srv", .target = "/etcetera" };
+    static const struct box_bind nested[] = { { .source = "/srv", .target = "/a" },
+                                              { .source = "/srv", .target = "/a/b" } };
+    static const char *const host_path[] = { "/etc/app", NULL };
+    static const struct row {
+        const char *name;
+        struct box_spec spec;
+        bool is_framed;
+    } rows[] = {
+        { "a user", { .uid = 1000 }, true },
+        { "root inside", { .uid = 0 }, false },
+        { "a volume in /etc", { .uid = 1000, .binds = &at_etc, .bind_count = 1 }, false },
+        { "a volume at /dev", { .uid = 1000, .binds = &at_dev, .bind_count = 1 }, false },
+        { "a volume elsewhere", { .uid = 1000, .binds = &beside, .bind_count = 1 }, true },
+        { "a volume in a volume", { .uid = 1000, .binds = nested, .bind_count = 2 }, false },
+        { "a path of the host's", { .uid = 1000, .host_paths = host_path }, false },
+    };
+    struct plan_host host = { .has_frame = true };
+    struct ids ids = { .kind = IDS_ROOT };
+    struct plan p;
+    struct err e;
+
+    (void)state;
+    EACH(r, rows) {
+        ids.uid = r->spec.uid;
+        assert_int_equal(plan_make(&p, &r->spec, &ids, &host, &e), 0);
+        if (p.is_framed != r->is_framed)
+            fail_msg("%s: %d", r->name, p.is_framed);
+        assert_int_equal(find(&p, PLAN_FRAME, "etc") && find(&p, PLAN_FRAME, "dev"), r->is_framed);
+        assert_int_equal(!find(&p, PLAN_BIND, "dev/null"), r->is_framed);
+        assert_int_equal(!find(&p, PLAN_FILE, "etc/passwd"), r->is_framed);
+        assert_int_equal(!!find(&p, PLAN_FILE, "run/.names/passwd"), r->is_framed);
+        plan_done(&p);
+    }
+    ids = (struct ids){ .kind = IDS_ONE, .uid = 1000 };
+    assert_int_equal(plan_make(&p, &rows[0].spec, &ids, &host, &e), 0);
+    assert_false(p.is_framed); /* all is the user's */
+    plan_done(&p);
+}
+
+/* What is shared has nothing in it that tells one sandbox from another. */
+static void what_is_shared(void **state)
+{
+    struct plan p;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(plan_make_frame(&p, &e), 0);
+    for (size_t i = 0; i < p.n; i++) {
+        const char *target = p.rows[i].target;
+
+        assert_true(span_starts(span_cstr(target), "etc") || span_starts(span_cstr(target), "dev"));
+    }
+    assert_string_equal(find(&p, PLAN_LINK, "etc/hosts")->source, "../run/.names/hosts");
+    assert_non_null(find(&p, PLAN_BIND, "dev/null"));
+    assert_null(find(&p, PLAN_FILE, "etc/passwd"));
+    assert_null(find(&p, PLAN_DEVPTS, "dev/pts"));
+    plan_done(&p);
+}
+
 static void a_working_directory(void **state)
 {
     static const struct row {
@@ -352,6 +417,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_image),
         cmocka_unit_test(nothing_else_of_the_host),
+        cmocka_unit_test(a_frame),
+        cmocka_unit_test(what_is_shared),
         cmocka_unit_test(a_working_directory),
         cmocka_unit_test(order),
         cmocka_unit_test(refusals),

@@ -13,9 +13,11 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define YARD_FDS      3     /* in a packet: a network, and the trees of a frame */
 #define YARD_FD       3     /* of the process: its end of the socket */
 #define FIRST_FREE_FD 10    /* above those that are put in order */
 #define FIRST_WAIT_MS 10000 /* for a first network, by one that has to have it */
@@ -45,13 +47,36 @@ static int say(int fd, char word, const int *with, struct err *e)
     return packet_send(fd, &(struct iovec){ &word, 1 }, 1, with, with ? 1 : 0, e);
 }
 
+/* From a mould of the host's files as they are. False: sandboxes make their own. */
+static bool make_frame(struct frame_mould *m, struct frame *ret)
+{
+    struct frame_stamp now;
+    struct err e;
+
+    frame_stamp_look(&now);
+    if (m->root_fd >= 0 && memcmp(&now, &m->stamp, sizeof now) != 0)
+        frame_mould_done(m);
+    if (m->root_fd < 0 && memcmp(&now, &m->stamp, sizeof now) == 0)
+        return false; /* it could not be made, and nothing has changed */
+    if (m->root_fd < 0 && frame_mould_make(m, &e) < 0)
+        return false;
+    return frame_cast(m, ret, &e) == 0;
+}
+
 /* A network more than the maker has in its socket. We stay in the last one until the next: it is alive as long as either. */
 static bool fill(void)
 {
+    static struct frame_mould mould = FRAME_MOULD_INIT;
     OWN_FD int fd = make_network();
+    OWN(frame_done) struct frame frame = FRAME_INIT;
+    char word = YARD_NETWORK;
+    struct iovec parts[] = { { &word, 1 }, { &mould.stamp, sizeof mould.stamp } };
+    bool has_frame = fd >= 0 && make_frame(&mould, &frame);
     struct err e;
 
-    return fd >= 0 && say(YARD_FD, YARD_NETWORK, &fd, &e) == 0;
+    return fd >= 0 &&
+           packet_send(YARD_FD, parts, LEN(parts), (int[]){ fd, frame.etc_fd, frame.dev_fd },
+                       has_frame ? YARD_FDS : 1, &e) == 0;
 }
 
 _Noreturn static void serve(void)
@@ -89,6 +114,7 @@ _Noreturn static void be_yard(int fd, pid_t maker)
     sigset_t all;
 
     (void)prctl(PR_SET_NAME, "silica-yard");
+    (void)umask(0); /* files of the frame have the modes they are given */
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL); /* handlers of the maker's have no business here */
     (void)setsid();
@@ -130,13 +156,15 @@ static int start(struct yard *y, struct err *e)
 static void find_home(struct yard *y)
 {
     struct pollfd first = { .fd = y->fd, .events = POLLIN };
+    struct frame unused = FRAME_INIT;
 
     y->home_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (y->home_fd >= 0 && setns(y->home_fd, CLONE_NEWNET) == 0)
         return;
     own_fd_close(&y->home_fd);
     if (poll(&first, 1, FIRST_WAIT_MS) > 0)
-        y->home_fd = yard_take(y);
+        y->home_fd = yard_take(y, &unused);
+    yard_drop_frame(y, &unused);
     if (y->home_fd < 0 || setns(y->home_fd, CLONE_NEWNET) < 0)
         own_fd_close(&y->fd); /* without a way back none can be used */
     else
@@ -170,22 +198,29 @@ void yard_close(struct yard *y)
     free(y);
 }
 
-int yard_take(struct yard *y)
+int yard_take(struct yard *y, struct frame *ret)
 {
     struct pollfd ready = { .fd = y->fd, .events = POLLIN };
-    size_t n, fds = 1;
-    struct err e;
-    int fd = -1;
+    int got[YARD_FDS] = { -1, -1, -1 };
+    struct frame_stamp then, now;
     char word;
+    struct iovec parts[] = { { &word, 1 }, { &then, sizeof then } };
+    size_t n, fds = YARD_FDS;
+    struct err e;
 
+    *ret = (struct frame)FRAME_INIT;
     if (y->fd < 0 || poll(&ready, 1, 0) <= 0)
         return -1;
-    if (packet_receive(y->fd, &(struct iovec){ &word, 1 }, 1, &n, &fd, &fds, &e) < 0) {
+    if (packet_receive(y->fd, parts, LEN(parts), &n, got, &fds, &e) < 0) {
         own_fd_close(&y->fd); /* its process is gone */
         return -1;
     }
     y->owed++;
-    return fd;
+    *ret = (struct frame){ got[1], got[2] };
+    frame_stamp_look(&now);
+    if (memcmp(&then, &now, sizeof now) != 0)
+        yard_drop_frame(y, ret);
+    return got[0];
 }
 
 void yard_refill(struct yard *y)
@@ -209,4 +244,10 @@ void yard_drop(struct yard *y, int mounts_fd)
 
     if (y && y->fd >= 0 && fd >= 0)
         (void)say(y->fd, YARD_DROP, &fd, &e); /* or it is dropped here */
+}
+
+void yard_drop_frame(struct yard *y, struct frame *f)
+{
+    yard_drop(y, take_fd(&f->etc_fd));
+    yard_drop(y, take_fd(&f->dev_fd));
 }

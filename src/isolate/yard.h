@@ -1,8 +1,9 @@
 /* yard: the process beside one that makes sandboxes and stays up. It does what can be done before a sandbox is asked for and
  * when it is no more, so that nobody waits for it: network namespaces are made ahead, each with its loopback up (one takes
- * as long as all the rest of a sandbox's namespaces together), and mount namespaces of the dead are taken apart.
+ * as long as all the rest of a sandbox's namespaces together), what all sandboxes share of their roots is copied for each
+ * (frame.h), and mount namespaces of the dead are taken apart.
  *
- *     yard --(networks, YARD_NETWORKS of them)--> maker --box_start--> a sandbox
+ *     yard --(networks and frames, YARD_NETWORKS of them)--> maker --box_start--> a sandbox
  *          <--(one was taken; a mount namespace to drop)--
  *
  * Owns:     a child process, which has nothing but its end of a socket and ends with us, or at yard_close; it is no child
@@ -17,6 +18,7 @@
 #define SILICA_ISOLATE_YARD_H
 
 #include "base/err.h"
+#include "isolate/frame.h"
 #include "isolate/limits.h"
 
 struct yard;
@@ -24,13 +26,16 @@ struct yard;
 /* From a process with one thread. One that could not come back to the network it is in leaves it for good. */
 int yard_open(struct yard **ret, struct err *e);
 void yard_close(struct yard *y);
-/* The caller's to close, or -1: none is ready. */
-int yard_take(struct yard *y);
+/* The caller's to close, or -1: none is ready. *ret is the caller's too, and none if there is none, or the host's files are
+ * not what they were. */
+int yard_take(struct yard *y, struct frame *ret);
 /* One may be made for the one that was taken: when the maker has no use for a second processor. */
 void yard_refill(struct yard *y);
 /* Back where we stay. */
 void yard_leave(const struct yard *y);
 /* Takes a mount namespace's descriptor; y may be NULL. The last one of a namespace takes it apart. */
 void yard_drop(struct yard *y, int mounts_fd);
+/* The same of a frame that is not used. */
+void yard_drop_frame(struct yard *y, struct frame *f);
 
 #endif

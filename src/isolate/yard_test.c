@@ -1,6 +1,7 @@
 /* Namespaces are made for real, in a child: by root, and by an account in a user namespace of its own. */
 #include "isolate/yard.h"
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "isolate/testwho.h"
 
@@ -45,13 +46,20 @@ static bool is_loopback_up(void)
     return ioctl(fd, SIOCGIFFLAGS, &lo) == 0 && (lo.ifr_flags & IFF_UP);
 }
 
+static int take(struct yard *y)
+{
+    OWN(frame_done) struct frame unused = FRAME_INIT;
+
+    return yard_take(y, &unused);
+}
+
 /* It is made meanwhile. */
 static int take_soon(struct yard *y)
 {
     int fd = -1;
 
     for (int i = 0; i < WAIT_MS && fd < 0; i++) {
-        fd = yard_take(y);
+        fd = take(y);
         if (fd < 0)
             (void)poll(NULL, 0, 1);
     }
@@ -77,7 +85,7 @@ static int use_networks(struct yard *y)
             return __LINE__;
     }
     (void)poll(NULL, 0, 20);
-    if (yard_take(y) != -1) /* no more than that, until it is told */
+    if (take(y) != -1) /* no more than that, until it is told */
         return __LINE__;
     yard_refill(y);
     return take_soon(y) < 0 ? __LINE__ : 0;
@@ -135,6 +143,71 @@ static int use_drop(struct yard *y)
     return 0;
 }
 
+static bool reads(int dir_fd, const char *name, const char *want)
+{
+    OWN_FD int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+    char text[64] = "";
+
+    return fd >= 0 && read(fd, text, sizeof text - 1) >= 0 && strcmp(text, want) == 0;
+}
+
+static bool replace_timezone(const char *text)
+{
+    OWN_FD int fd = open("/etc/new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    struct err e;
+
+    return fd >= 0 && fd_write_all(fd, span_cstr(text), &e) == 0 &&
+           rename("/etc/new", "/etc/timezone") == 0;
+}
+
+/* The next one that has a frame: those before a change of the host's files have none. */
+static bool frame_soon(struct yard *y, struct frame *ret)
+{
+    for (int i = 0; i < WAIT_MS; i++) {
+        OWN_FD int fd = yard_take(y, ret);
+
+        if (fd >= 0)
+            yard_refill(y);
+        if (ret->etc_fd >= 0)
+            return true;
+        if (fd < 0)
+            (void)poll(NULL, 0, 1);
+    }
+    return false;
+}
+
+/* What all share is as the host has it now, and cannot be written to. On an older kernel there is none. */
+static int use_frames(void)
+{
+    OWN(frame_done) struct frame first = FRAME_INIT, second = FRAME_INIT;
+    OWN(frame_mould_done) struct frame_mould mould = FRAME_MOULD_INIT;
+    struct yard *y;
+    struct err e;
+    int line = 0;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("etc", "/etc", "tmpfs", 0, NULL) < 0 || !replace_timezone("first"))
+        return __LINE__;
+    if (frame_mould_make(&mould, &e) < 0) {
+        print_message("no frames: %s\n", e.msg);
+        return e.sys == EINVAL ? 0 : __LINE__;
+    }
+    if (yard_open(&y, &e) < 0)
+        return __LINE__;
+    if (!frame_soon(y, &first) || !reads(first.etc_fd, "timezone", "first") ||
+        !reads(first.dev_fd, "null", ""))
+        line = __LINE__;
+    else if (openat(first.etc_fd, "x", O_CREAT | O_WRONLY, 0600) >= 0 || errno != EROFS ||
+             openat(first.dev_fd, "x", O_CREAT | O_WRONLY, 0600) >= 0 || errno != EROFS ||
+             openat(first.etc_fd, "timezone", O_WRONLY) >= 0 || errno != EROFS)
+        line = __LINE__;
+    else if (!replace_timezone("second") || !frame_soon(y, &second) ||
+             !reads(second.etc_fd, "timezone", "second"))
+        line = __LINE__;
+    yard_close(y);
+    return line;
+}
+
 /* Its process is killed: what waits in the socket can still be had, and then there is none. */
 static int use_lost(struct yard *y)
 {
@@ -149,10 +222,10 @@ static int use_lost(struct yard *y)
         !str_u64(span_trim(span_cstr(text)), INT32_MAX, &pid) || kill((pid_t)pid, SIGKILL) < 0)
         return __LINE__;
     (void)poll(NULL, 0, 20);
-    for (int fd; n <= YARD_NETWORKS && (fd = yard_take(y)) >= 0; n++)
+    for (int fd; n <= YARD_NETWORKS && (fd = take(y)) >= 0; n++)
         (void)close(fd);
     yard_refill(y);
-    return n <= YARD_NETWORKS && yard_take(y) == -1 ? 0 : __LINE__;
+    return n <= YARD_NETWORKS && take(y) == -1 ? 0 : __LINE__;
 }
 
 static int use_yard(void)
@@ -183,11 +256,30 @@ static int use_nothing(void)
 
     if (yard_open(&y, &e) < 0)
         return __LINE__;
-    is_fine = yard_take(y) == -1;
+    is_fine = take(y) == -1;
     yard_refill(y);
     yard_drop(y, open("/dev/null", O_RDONLY | O_CLOEXEC));
     yard_close(y);
     return is_fine ? 0 : __LINE__;
+}
+
+static void what_all_share(void **state)
+{
+    pid_t child;
+    int status, line;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    child = fork();
+    if (child == 0) {
+        line = use_frames();
+        if (line)
+            fprintf(stderr, "yard_test.c:%d\n", line);
+        _exit(line != 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* 255: user namespaces are not allowed. */
@@ -254,6 +346,7 @@ int main(void)
         cmocka_unit_test(what_is_made_ahead),
         cmocka_unit_test(without_the_right_it_is_empty),
         cmocka_unit_test(the_maker_stays_where_it_is),
+        cmocka_unit_test(what_all_share),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
