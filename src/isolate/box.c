@@ -297,6 +297,20 @@ static int launch_in_ours(struct box *b, const struct box_spec *spec, struct ins
     return rc;
 }
 
+/* They are in the range like every id inside. */
+static int take_groups(struct ids *ids, const struct box_spec *spec, struct err *e)
+{
+    if (spec->group_count && ids->kind == IDS_ONE)
+        return err_set(e, ERR_UNSUPPORTED, "this account has one id to give, and no group besides");
+    for (size_t i = 0; i < spec->group_count; i++)
+        if (spec->groups[i] >= IDS_COUNT)
+            return err_set(e, ERR_INVALID, "group %u: ids inside go up to %u", spec->groups[i],
+                           IDS_COUNT - 1);
+    ids->groups = spec->groups;
+    ids->group_count = spec->group_count;
+    return 0;
+}
+
 int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
 {
     static const char *const no_env[] = { NULL };
@@ -321,6 +335,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     if (ids_choose(owner, spec->uid, spec->gid, spec->wants_range, &ids, e) < 0)
         return -1;
     ids.is_nested = spec->place.is_nested;
+    if (take_groups(&ids, spec, e) < 0)
+        return -1;
     plan_host_look(&host);
     if (spec->yard && spec->place.join_pidfd <= 0)
         net_fd = yard_take(spec->yard, &frame);

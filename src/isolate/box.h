@@ -22,6 +22,7 @@ struct yard;
  * (python). A caller's environment starts from these. */
 #define BOX_HOME        "/workspace"
 #define BOX_HOME_INSIDE "workspace"
+#define BOX_GROUPS_MAX  32 /* a Pod's supplementalGroups and fsGroup; then ERR_LIMIT */
 #define BOX_PATH        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/silica/bin"
 
 /* A tree of the host seen inside. */
@@ -66,6 +67,8 @@ struct box_spec {
     bool makes_cwd;  /* where the image does not have it, as container runtimes do */
     uid_t uid;       /* of commands, inside */
     gid_t gid;
+    gid_t groups[BOX_GROUPS_MAX]; /* that they are in besides; only where a range of ids is given */
+    size_t group_count;
     /* An account other than root gives the range it has in /etc/subuid, not only itself: files inside can then belong to
      * other ids. Two helper programs have to run for that. Root always gives a range. */
     bool wants_range;

@@ -353,6 +353,17 @@ void cgroup_stats(const struct cgroup *cg, struct box_stats *ret)
         ret->has_cpu = read_number(v2, "cpu.stat", "usage_usec", &ret->cpu_us);
 }
 
+bool cgroup_ran_out(const struct cgroup *cg)
+{
+    uint64_t kills = 0;
+
+    if (*cg->dirs[CGROUP_MEMORY])
+        (void)read_number(cg->dirs[CGROUP_MEMORY], "memory.oom_control", "oom_kill", &kills);
+    else if (cg->is_v2[CGROUP_MEMORY])
+        (void)read_number(cg->dirs[CGROUP_V2], "memory.events", "oom_kill", &kills);
+    return kills > 0;
+}
+
 bool cgroup_remove(struct cgroup *cg)
 {
     bool is_gone = true;

@@ -51,6 +51,8 @@ bool cgroup_is_frozen(const struct cgroup *cg, bool *ret);
 bool cgroup_kill(const struct cgroup *cg);
 /* What the groups know: the rest of *ret is untouched. */
 void cgroup_stats(const struct cgroup *cg, struct box_stats *ret);
+/* The kernel killed one of its processes because there was no more memory for them. While the groups are there. */
+bool cgroup_ran_out(const struct cgroup *cg);
 void cgroup_done(struct cgroup *cg);
 /* The same without waiting: false when a group is still busy, and to be tried again. */
 bool cgroup_remove(struct cgroup *cg);

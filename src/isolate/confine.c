@@ -164,8 +164,8 @@ int confine_ids(const struct ids *ids, struct err *e)
      * another thread's too, and wait for it. */
     if (ids->kind == IDS_ONE)
         return 0;
-    if (syscall(SYS_setgroups, 0, NULL) < 0)
-        return err_sys(e, "cannot drop groups");
+    if (syscall(SYS_setgroups, ids->group_count, ids->groups) < 0)
+        return err_sys(e, "cannot take the place of old groups");
     if (syscall(SYS_setresgid, ids->gid, ids->gid, ids->gid) < 0)
         return err_sys(e, "cannot become group %u", ids->gid);
     if (syscall(SYS_setresuid, ids->uid, ids->uid, ids->uid) < 0)

@@ -68,6 +68,7 @@ struct engine_info {
     bool has_exit;       /* its command has ended, or all of it */
     int exit_code;       /* as a shell says it; 124 after timeout_ms, 137 when lost */
     bool is_timed_out;
+    bool is_oom; /* the kernel killed something of it over its memory limit */
     uint64_t ended_ms;
     char command[256]; /* the words of its main command, cut; "" without one */
     char unenforced[BOX_UNENFORCED_MAX_BYTES];

@@ -27,6 +27,7 @@ void engine_take_exit(struct engine_info *info, const struct state_exit *x)
 {
     info->has_exit = true;
     info->exit_code = x->code;
+    info->is_oom = x->is_oom;
     info->is_timed_out = x->end == STATE_TIMED_OUT;
     info->ended_ms = x->ended_ms;
     if (x->end == STATE_LOST)

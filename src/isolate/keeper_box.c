@@ -196,6 +196,8 @@ static void record_exit(struct kept *b)
     OWN_FD int fd = -1;
     struct err e;
 
+    b->exit.is_oom = b->exit.code != 0 && cgroup_ran_out(&b->run.box.cgroup);
+
     if (dir_open_box(&b->keeper->dir, b->run.box.name, &fd, &e) < 0 ||
         state_put_exit(fd, &b->exit, &e) < 0)
         log_error("box.exit", KV("sandbox", (const char *)b->run.box.name), KV("err", &e));

@@ -67,6 +67,17 @@ static void put_binds(struct writer *w, const struct box_spec *box)
     json_out_array_end(&w->out);
 }
 
+static void put_groups(struct writer *w, const struct box_spec *box)
+{
+    if (!box->group_count)
+        return;
+    json_out_key(&w->out, "groups");
+    json_out_array_begin(&w->out);
+    for (size_t i = 0; i < box->group_count; i++)
+        json_out_u64(&w->out, box->groups[i]);
+    json_out_array_end(&w->out);
+}
+
 int spec_write(const struct spec *s, struct buf *out, struct err *e)
 {
     const struct box_spec *box = &s->box;
@@ -90,6 +101,7 @@ int spec_write(const struct spec *s, struct buf *out, struct err *e)
     put_bool(&w, "makes_cwd", box->makes_cwd);
     put_u64(&w, "uid", box->uid);
     put_u64(&w, "gid", box->gid);
+    put_groups(&w, box);
     put_bool(&w, "range", box->wants_range);
     put_u64(&w, "root_bytes", box->root_bytes);
     put_bool(&w, "read_only", box->is_read_only);
@@ -196,6 +208,26 @@ static void get_binds(struct reader *r, struct spec *s)
     }
 }
 
+static void get_groups(struct reader *r, struct box_spec *box)
+{
+    const struct json *v = json_get(r->object, "groups");
+    uint64_t id;
+
+    if (!v)
+        return;
+    if (json_type(v) != JSON_ARRAY || json_count(v) > BOX_GROUPS_MAX) {
+        refuse(r, "groups");
+        return;
+    }
+    JSON_EACH(item, v)
+    {
+        if (!json_u64(item, &id) || id > UINT32_MAX - 1)
+            refuse(r, "groups");
+        else
+            box->groups[box->group_count++] = (gid_t)id;
+    }
+}
+
 /* Every list together: its texts and one NULL each. */
 static size_t texts_of(const struct json *object)
 {
@@ -218,6 +250,7 @@ static void read_box(struct reader *r, struct box_spec *box)
     box->makes_cwd = get_bool(r, r->object, "makes_cwd");
     box->uid = (uid_t)get_u64(r, "uid", UINT32_MAX - 1);
     box->gid = (gid_t)get_u64(r, "gid", UINT32_MAX - 1);
+    get_groups(r, box);
     box->wants_range = get_bool(r, r->object, "range");
     box->root_bytes = get_u64(r, "root_bytes", UINT64_MAX);
     box->is_read_only = get_bool(r, r->object, "read_only");

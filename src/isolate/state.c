@@ -108,6 +108,8 @@ int state_put_exit(int box_fd, const struct state_exit *x, struct err *e)
     json_out_key(&o, "end"), json_out_cstr(&o, state_end_name(x->end));
     json_out_key(&o, "code"), json_out_i64(&o, x->code);
     json_out_key(&o, "ended_ms"), json_out_u64(&o, x->ended_ms);
+    if (x->is_oom)
+        json_out_key(&o, "oom"), json_out_bool(&o, true);
     json_out_object_end(&o);
     return json_out_end(&o, e) < 0 ? -1 : dir_write(box_fd, DIR_EXIT, buf_span(&text), e);
 }
@@ -126,6 +128,7 @@ int state_read_exit(const struct json *root, struct state_exit *ret, struct err 
         return err_set(e, ERR_INVALID, "not the end of a sandbox as a keeper tells it");
     x.end = (enum state_end)end;
     x.code = (int)code;
+    (void)json_bool(json_get(root, "oom"), &x.is_oom); /* keepers did not always tell */
     *ret = x;
     return 0;
 }

@@ -27,6 +27,7 @@ struct state_exit {
     enum state_end end;
     int code; /* as a shell says it */
     uint64_t ended_ms;
+    bool is_oom; /* the kernel killed something of it over its memory limit */
 };
 
 const char *state_end_name(enum state_end end);

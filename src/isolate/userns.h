@@ -24,6 +24,8 @@ struct ids {
     enum ids_kind kind;
     uid_t uid; /* of commands, inside */
     gid_t gid;
+    const gid_t *groups; /* besides; borrowed from whoever asked */
+    size_t group_count;
     uid_t outside_uid; /* what `uid` is on the host */
     gid_t outside_gid;
     uint32_t base; /* first id of the range on the host, and of that for groups */

@@ -20,6 +20,8 @@ static struct spec full_spec(void)
                  .cwd = "/w",
                  .uid = 7,
                  .gid = 8,
+                 .groups = { 9, 65535 },
+                 .group_count = 2,
                  .wants_range = true,
                  .root_bytes = 1ull << 40,
                  .is_read_only = true,
@@ -66,6 +68,7 @@ static void a_spec_comes_back(void **state)
     assert_string_equal(got->cwd, "/w");
     assert_true(got->uid == 7 && got->gid == 8 && got->wants_range && got->is_read_only &&
                 got->is_best_effort && got->root_bytes == 1ull << 40);
+    assert_true(got->group_count == 2 && got->groups[0] == 9 && got->groups[1] == 65535);
     assert_true(got->limits.memory_bytes == UINT64_MAX && got->limits.pids == 5 &&
                 got->limits.cpu_milli == 1500);
     assert_true(ask.spec.is_kept && ask.spec.timeout_ms == 1234);

@@ -3,6 +3,8 @@
 #include "kube/backoff.h"
 #include "node/limits.h"
 
+const char *const life_reasons[2] = { LIFE_REASON_START, LIFE_REASON_OOM };
+
 static struct life_step rest(uint64_t wait_ms)
 {
     return (struct life_step){ .what = LIFE_REST, .wait_ms = wait_ms };

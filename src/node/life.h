@@ -13,6 +13,11 @@
 
 #include "base/own.h"
 
+/* Ends that need another word than Completed or Error. */
+#define LIFE_REASON_START "StartError"
+#define LIFE_REASON_OOM   "OOMKilled"
+extern const char *const life_reasons[2];
+
 enum life_policy { LIFE_ALWAYS, LIFE_ON_FAILURE, LIFE_NEVER };
 
 enum life_state { RUN_NONE, RUN_UP, RUN_OVER };

@@ -332,6 +332,8 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
                                 .limits = m->security.limits,
                                 .is_best_effort = true,
                                 .runtime_args = sandbox_runtime_args };
+    memcpy(m->box.groups, m->security.groups, sizeof m->box.groups);
+    m->box.group_count = m->security.group_count;
     set_command(m);
     set_join(m, r);
     m->result.is_server = m->start.is_server;

@@ -135,6 +135,7 @@ static struct life_run run_of(const struct engine_info *info, uint32_t attempt)
         run.exit_code = info->exit_code;
         run.ended_ms = info->ended_ms ? info->ended_ms : info->created_ms;
         run.is_lost = info->status == ENGINE_LOST;
+        run.reason = info->is_oom ? LIFE_REASON_OOM : NULL;
     }
     return run;
 }
@@ -179,8 +180,10 @@ static bool read_terminated(const struct json *state, struct life_run *run)
     run->exit_code = (int)code;
     run->began_ms = time_of(json_get(t, "startedAt"));
     run->ended_ms = time_of(json_get(t, "finishedAt"));
-    if (span_is(json_str(json_get(t, "reason")), "StartError"))
-        run->reason = "StartError";
+    EACH(known, life_reasons) {
+        if (span_is(json_str(json_get(t, "reason")), *known))
+            run->reason = *known;
+    }
     (void)snprintf(run->message, sizeof run->message, "%.*s",
                    SPAN_ARG(json_str(json_get(t, "message"))));
     return true;
@@ -247,6 +250,7 @@ void record_take_info(struct record *r, size_t at, const struct engine_info *inf
     if (!info->has_exit)
         return;
     c->now.is_lost = info->status == ENGINE_LOST;
+    c->now.reason = info->is_oom ? LIFE_REASON_OOM : NULL;
     life_end(c, info->exit_code, info->ended_ms ? info->ended_ms : node_wall_ms());
 }
 

@@ -56,6 +56,34 @@ static int check_nonroot(const struct object *pod, const struct json *container,
                    object_name(pod), object_namespace(pod), object_uid(pod), name ? name : "");
 }
 
+static int add_group(struct security *s, gid_t id, struct err *e)
+{
+    for (size_t i = 0; i < s->group_count; i++)
+        if (s->groups[i] == id)
+            return 0;
+    if (s->group_count == LEN(s->groups))
+        return err_set(e, ERR_LIMIT, "a user of a sandbox is in at most %d groups", BOX_GROUPS_MAX);
+    s->groups[s->group_count++] = id;
+    return 0;
+}
+
+static int read_groups(const struct object *pod, struct security *s, struct err *e)
+{
+    uint64_t id;
+
+    if (s->owner.has_group && s->owner.group != s->gid && add_group(s, s->owner.group, e) < 0)
+        return -1;
+    JSON_EACH(v, object_at(pod, "spec.securityContext.supplementalGroups"))
+    {
+        if (!json_u64(v, &id) || id > SECURITY_ID_MAX)
+            return err_set(e, ERR_INVALID, "supplementalGroups %.*s: a sandbox has the ids 0 to %d",
+                           SPAN_ARG(json_number(v)), SECURITY_ID_MAX);
+        if (add_group(s, (gid_t)id, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int read_ids(const struct object *pod, const struct json *container, struct security *s,
                     struct err *e)
 {
@@ -68,14 +96,15 @@ static int read_ids(const struct object *pod, const struct json *container, stru
     if (read_id(pod, container, "runAsGroup", &has_group, &gid, e) < 0 ||
         read_id(pod, NULL, "fsGroup", &has_fs, &fs_group, e) < 0)
         return -1;
-    /* A sandbox's user is in one group. Where the Pod leaves the choice it is that of its files. */
     if (has_fs && !has_group)
         gid = fs_group;
     s->uid = uid;
     s->gid = gid;
     s->owner = (struct volume_owner){
-        .has_user = has_user, .user = uid, .has_group = has_fs, .group = has_group ? gid : fs_group
+        .has_user = has_user, .user = uid, .has_group = has_fs, .group = fs_group
     };
+    if (read_groups(pod, s, e) < 0)
+        return -1;
     return check_nonroot(pod, container, uid, has_user, e);
 }
 
@@ -93,8 +122,13 @@ static int share_id(const struct object *pod, const struct json *container, stru
         notes_add(notes, "IdsNotServed",
                   "container \"%s\" runs as %u:%u, not as %u:%u: this account has one id to give",
                   name, of_first.uid, of_first.gid, s->uid, s->gid);
+    if (s->group_count)
+        notes_add(notes, "IdsNotServed",
+                  "container \"%s\" is in no group but its own: this account has one id to give",
+                  name);
     s->uid = of_first.uid;
     s->gid = of_first.gid;
+    s->group_count = 0;
     s->owner = (struct volume_owner){ 0 };
     return 0;
 }
@@ -131,122 +165,6 @@ static void read_resources(const struct json *container, struct security *s, str
     }
 }
 
-/* ---- what is not served ---- */
-
-enum when { IF_TRUE, IF_THERE, IF_WORD, IF_NOT_EMPTY };
-
-struct unserved {
-    const char *path; /* names with dots between */
-    enum when when;
-    const char *word; /* of IF_WORD: what it must not be */
-};
-
-static const struct unserved of_containers[] = {
-    { "securityContext.privileged", IF_TRUE },
-    { "securityContext.allowPrivilegeEscalation", IF_TRUE },
-    { "securityContext.capabilities.add", IF_NOT_EMPTY },
-    { "securityContext.procMount", IF_WORD, "Unmasked" },
-    { "securityContext.seLinuxOptions", IF_NOT_EMPTY },
-    { "securityContext.windowsOptions", IF_NOT_EMPTY },
-    { "securityContext.seccompProfile.type", IF_WORD, "Unconfined" },
-    { "securityContext.seccompProfile.type", IF_WORD, "Localhost" },
-    { "securityContext.appArmorProfile.type", IF_WORD, "Localhost" },
-    { "resources.claims", IF_NOT_EMPTY },
-    { "lifecycle.postStart", IF_NOT_EMPTY },
-    { "lifecycle.preStop", IF_NOT_EMPTY },
-    { "stdin", IF_TRUE },
-    { "tty", IF_TRUE },
-};
-
-static const struct unserved of_pods[] = {
-    { "hostNetwork", IF_TRUE },
-    { "hostPID", IF_TRUE },
-    { "hostIPC", IF_TRUE },
-    { "shareProcessNamespace", IF_TRUE },
-    { "runtimeClassName", IF_THERE },
-    { "hostAliases", IF_NOT_EMPTY },
-    { "dnsConfig", IF_NOT_EMPTY },
-    { "ephemeralContainers", IF_NOT_EMPTY },
-    { "resourceClaims", IF_NOT_EMPTY },
-    { "securityContext.sysctls", IF_NOT_EMPTY },
-    { "securityContext.supplementalGroups", IF_NOT_EMPTY },
-    { "securityContext.seLinuxOptions", IF_NOT_EMPTY },
-    { "securityContext.windowsOptions", IF_NOT_EMPTY },
-    { "securityContext.seccompProfile.type", IF_WORD, "Unconfined" },
-    { "securityContext.seccompProfile.type", IF_WORD, "Localhost" },
-    { "securityContext.appArmorProfile.type", IF_WORD, "Localhost" },
-};
-
-static const struct json *at_path(const struct json *v, const char *path)
-{
-    struct span rest = span_cstr(path), name;
-
-    while (v && span_cut(&rest, '.', &name))
-        v = json_get_span(v, name);
-    return v;
-}
-
-static bool is_asked_for(const struct json *v, const struct unserved *u)
-{
-    switch (u->when) {
-    case IF_TRUE:
-        return is_true(v);
-    case IF_THERE:
-        return v && !json_is_null(v);
-    case IF_WORD:
-        return span_is(json_str(v), u->word);
-    case IF_NOT_EMPTY:
-        return json_count(v) > 0;
-    }
-    return false;
-}
-
-/* The names of those that are asked for, ", " between them. */
-static void list(const struct json *of, const struct unserved *table, size_t n, struct buf *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!is_asked_for(at_path(of, table[i].path), &table[i]))
-            continue;
-        if (out->n)
-            (void)buf_add_capped(out, SPAN(", "));
-        (void)buf_add_capped(out, span_cstr(table[i].path));
-        if (table[i].when == IF_WORD) {
-            (void)buf_add_capped(out, SPAN(" "));
-            (void)buf_add_capped(out, span_cstr(table[i].word));
-        }
-    }
-}
-
-void security_note_pod(const struct object *pod, struct notes *notes)
-{
-    OWN(buf_done) struct buf names = BUF_INIT(512);
-
-    list(object_member(pod, "spec"), of_pods, LEN(of_pods), &names);
-    if (names.n)
-        notes_add(notes, "FieldNotServed", "not served here, and left out: %s", buf_cstr(&names));
-}
-
-static void note_container(const struct json *container, struct notes *notes)
-{
-    OWN(buf_done) struct buf names = BUF_INIT(512);
-    const char *name = json_cstr(json_get(container, "name"));
-
-    list(container, of_containers, LEN(of_containers), &names);
-    JSON_EACH(port, json_get(container, "ports"))
-    {
-        uint64_t number;
-
-        if (json_u64(json_get(port, "hostPort"), &number) && number) {
-            (void)buf_add_capped(&names,
-                                 names.n ? SPAN(", ports.hostPort") : SPAN("ports.hostPort"));
-            break;
-        }
-    }
-    if (names.n)
-        notes_add(notes, "FieldNotServed", "container \"%s\": not served here, and left out: %s",
-                  name ? name : "", buf_cstr(&names));
-}
-
 int security_make(const struct object *pod, const struct json *container, bool has_ids,
                   struct security *ret, struct notes *notes, struct err *e)
 {
@@ -258,7 +176,6 @@ int security_make(const struct object *pod, const struct json *container, bool h
         return -1;
     s.is_read_only = is_true(field(pod, container, "readOnlyRootFilesystem"));
     read_resources(container, &s, notes);
-    note_container(container, notes);
     *ret = s;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* security: who a container runs as and what it may have: securityContext and resources become numbers of a sandbox.
  *
  * A sandbox has no capabilities, no way to more rights and a filter of system calls whatever a Pod says (isolate). So what asks
- * for less is fulfilled already, and what asks for more is not given: that is a note, never silence.
+ * for less is fulfilled already, and what asks for more is not given: that is a note (served.h), never silence.
  *
  * Owns:     nothing. Does no I/O.
  * Used by:  the lifecycle, for each container.
@@ -19,6 +19,8 @@
 struct security {
     uid_t uid;
     gid_t gid;
+    gid_t groups[BOX_GROUPS_MAX]; /* besides: supplementalGroups and fsGroup */
+    size_t group_count;
     bool is_read_only;         /* the root: readOnlyRootFilesystem */
     struct volume_owner owner; /* of the Pod's volumes; empty where ids cannot be given away */
     struct box_limits limits;
@@ -29,7 +31,5 @@ struct security {
  * -1: for CreateContainerConfigError: an id that cannot be, or runAsNonRoot of one that would be root. */
 int security_make(const struct object *pod, const struct json *container, bool has_ids,
                   struct security *ret, struct notes *notes, struct err *e);
-/* Fields of the Pod as a whole that are not served. Once for each Pod. */
-void security_note_pod(const struct object *pod, struct notes *notes);
 
 #endif

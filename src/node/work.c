@@ -5,7 +5,7 @@
 #include "node/fetch.h"
 #include "node/limits.h"
 #include "node/make.h"
-#include "node/security.h"
+#include "node/served.h"
 #include "node/tend.h"
 
 #include "base/log.h"
@@ -153,7 +153,7 @@ static void on_made(void *ctx, const struct make_result *result)
         has_started(p, result);
     } else if (result->is_command) {
         c->wait_reason = NULL;
-        c->now.reason = "StartError";
+        c->now.reason = LIFE_REASON_START;
         c->now.began_ms = node_wall_ms();
         (void)snprintf(c->now.message, sizeof c->now.message, "%s", result->e.msg);
         life_end(c, 128, node_wall_ms());
@@ -192,7 +192,7 @@ static void note_pod(struct pass *p)
     if (p->record->is_pod_noted || !p->record->pod)
         return;
     p->record->is_pod_noted = true;
-    security_note_pod(p->record->pod, &notes);
+    served_note(p->record->pod, &notes);
     for (size_t i = 0; i < notes.n; i++)
         pass_tell(p, SIZE_MAX, true, notes.v[i].reason, notes.v[i].message);
 }

@@ -178,6 +178,44 @@ def test_who_it_runs_as(machine):
     machine.delete("root")
 
 
+def test_its_groups(machine):
+    """Root gives ids, others have one; then an Event says so (test_node_user)."""
+    spec = pod("grouped", command=["sh", "-c", "id -G; stat -c %g /data; exec sleep 4722"], volumes=[{"name": "d", "emptyDir": {}}],
+               volumeMounts=[{"name": "d", "mountPath": "/data"}])
+    spec["spec"]["securityContext"] = {"runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 2000, "supplementalGroups": [3000, 4000]}
+    machine.apply(spec)
+    machine.wait_ready("grouped")
+    machine.wait(lambda: machine.kubectl("logs", "grouped").splitlines() == ["1000 2000 3000 4000", "2000"], "its groups")
+    assert inside(machine, "grouped", "id -G; touch /data/x && stat -c %g /data/x") == "1000 2000 3000 4000\n2000\n"
+    machine.delete("grouped")
+
+
+def test_out_of_memory(machine):
+    """A limit of memory that this host enforces: the status says what killed it. Where it cannot, an Event said so."""
+    machine.apply(pod("hungry", command=["python3", "-c", "x = bytearray(200 << 20); print(len(x))"], restartPolicy="Never",
+                      resources={"limits": {"memory": "64Mi"}}))
+    machine.wait(lambda: (machine.status("hungry") or {}).get("phase") in ("Failed", "Succeeded"), "its end")
+    ended = machine.status("hungry")["containerStatuses"][0]["state"]["terminated"]
+    if any(reason == "LimitsNotEnforced" for reason, _ in machine.events("hungry")):
+        assert ended["reason"] == "Completed"
+    else:
+        assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+    machine.delete("hungry")
+
+
+def test_fields_that_are_not_served(machine):
+    """None is left out in silence; served_test.c goes through all of them."""
+    asking = pod("asking", command=SLEEP, hostNetwork=True, runtimeClassName="gvisor", nodeSelector={"disk": "fast"},
+                 ports=[{"containerPort": 7000, "protocol": "UDP"}])
+    asking["spec"]["containers"][0]["tty"] = True
+    machine.apply(asking)
+    machine.wait_ready("asking")
+    told = {message for reason, message in machine.events("asking") if reason == "FieldNotServed"}
+    assert any({"hostNetwork", "runtimeClassName", "nodeSelector"} <= set(t.split(": ")[-1].split(", ")) for t in told), told
+    assert any(t.startswith('container "main": not served here') and "ports.protocol UDP" in t and "tty" in t for t in told), told
+    machine.delete("asking")
+
+
 def test_the_table_of_images_can_be_edited(machine):
     machine.apply(pod("mine", image="example.com/team/tool:2"))
     machine.wait(lambda: waiting(machine, "mine")[0] in ("ErrImagePull", "ImagePullBackOff"), "no such image")

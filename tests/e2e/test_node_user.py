@@ -31,6 +31,17 @@ def test_a_pod_runs_and_goes(machine):
     assert not m.leftovers()
 
 
+def test_groups_of_a_user(machine):
+    m = machine
+    grouped = pod("grouped", command=["sleep", "4722"])
+    grouped["spec"]["securityContext"] = {"supplementalGroups": [3000]}
+    m.apply(grouped)
+    m.wait_ready("grouped")
+    m.wait(lambda: ("IdsNotServed", 'container "main" is in no group but its own: this account has one id to give') in m.events("grouped"),
+           "the Event")
+    m.delete("grouped")
+
+
 def test_containers_share_a_network_and_a_new_node_takes_over(machine):
     m, mark = machine, proc.unique_sleep()
     two = pod("two", command=["python3", "-m", "http.server", "--bind", "127.0.0.1", "7000"])
