@@ -97,7 +97,7 @@ static const char *phase_of_containers(const struct life_pod *p)
 
         if (c->is_init)
             continue;
-        is_waiting |= !has_begun(c);
+        is_waiting |= !has_begun(c) || (c->now.is_starting && c->now.attempt == 0);
         is_running |= c->now.state == RUN_UP || (c->now.state == RUN_NONE && c->now.attempt > 0);
         comes_back |= life_comes_back(p, c);
         has_failed |= c->now.state == RUN_OVER && c->now.exit_code != 0;
@@ -137,11 +137,14 @@ bool life_is_over(const struct life_pod *p)
 static struct life_step end_one(const struct life_container *c, size_t at, uint64_t end_by_ms,
                                 uint64_t now_ms)
 {
+    uint64_t kill_ms = end_by_ms + (c->has_stop_hook ? LIFE_AFTER_HOOK_MS : 0);
+
+    if (!c->now.was_told && c->has_stop_hook && !c->now.was_hooked && now_ms < end_by_ms)
+        return c->now.is_hooking ? rest(until(end_by_ms, now_ms)) : do_to(LIFE_HOOK, at);
     if (!c->now.was_told)
         return do_to(LIFE_TELL, at);
-    if (now_ms >= end_by_ms)
-        return do_to(LIFE_KILL, at);
-    return rest(until(end_by_ms, now_ms));
+    /* What a hook took of the time is gone; what is told after it has a moment all the same. */
+    return now_ms >= kill_ms ? do_to(LIFE_KILL, at) : rest(until(kill_ms, now_ms));
 }
 
 static struct life_step end_all(const struct life_pod *p, uint64_t now_ms)
@@ -213,7 +216,7 @@ struct life_step life_next(const struct life_pod *p, uint64_t now_ms)
         if (step.what != LIFE_REST)
             return step;
         wait.wait_ms = MIN(wait.wait_ms, step.wait_ms);
-        if (c->is_init && !is_initialized && !is_passed(c))
+        if ((c->is_init && !is_initialized && !is_passed(c)) || c->now.is_starting)
             return wait; /* the next one waits for it */
     }
     return wait;
@@ -238,5 +241,6 @@ void life_end(struct life_container *c, int exit_code, uint64_t ended_ms)
     r->exit_code = exit_code;
     r->ended_ms = ended_ms;
     c->crashes = until(ended_ms, r->began_ms) >= LIFE_STEADY_MS ? 1 : c->crashes + 1;
+    r->is_starting = r->is_hooking = false;
     c->is_started = c->is_ready = c->must_end = false;
 }

@@ -6,7 +6,7 @@
  *           nothing is different after a restart of the node.
  * Used by:  pods.c, which carries the steps out; pod_status.c, which says how things stand.
  * Rules:    the kubelet's: init containers one after the other, then all containers; restarts by policy, after a pause
- *           that doubles from 10 s to 5 min; TERM, then KILL when the time is up.
+ *           that doubles from 10 s to 5 min; a preStop hook, TERM, then KILL when the time is up.
  */
 #ifndef SILICA_NODE_LIFE_H
 #define SILICA_NODE_LIFE_H
@@ -27,6 +27,9 @@ struct life_run {
     enum life_state state;
     uint32_t attempt; /* how often it was started before */
     bool has_box;     /* a sandbox stands in the engine's directory */
+    bool is_starting; /* its postStart hook is under way: until then it is not said to run */
+    bool is_hooking;  /* its preStop hook is */
+    bool was_hooked;  /* that is over, well or not */
     bool was_told;    /* TERM was sent */
     bool is_lost;     /* ended with its keeper, which was killed */
     int exit_code;
@@ -39,7 +42,8 @@ struct life_run {
 struct life_container {
     const char *name;
     bool is_init;
-    bool is_sidecar; /* an init container that stays: the next one starts when it has started */
+    bool has_stop_hook; /* preStop: done before it is told to end */
+    bool is_sidecar;    /* an init container that stays: the next one starts when it has started */
     struct life_run now, before;
     unsigned crashes; /* how often it ended in a row, without LIFE_STEADY_MS in between */
     /* It cannot be started: why, and when that is tried again. NULL: nothing is in the way. */
@@ -66,7 +70,8 @@ struct life_pod {
 enum life_what {
     LIFE_REST,   /* nothing, before wait_ms have passed (UINT64_MAX: before something happens) */
     LIFE_START,  /* the next attempt of a container */
-    LIFE_TELL,   /* TERM */
+    LIFE_HOOK,   /* its preStop hook */
+    LIFE_TELL,   /* TERM, or what it wants instead */
     LIFE_KILL,   /* all of it */
     LIFE_REMOVE, /* the sandbox of an attempt that is over */
     LIFE_GONE,   /* is_leaving, and nothing is left */

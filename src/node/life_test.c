@@ -3,6 +3,8 @@
  * A container is a word: letters before ':' say what it is (i init, s sidecar, a app), what follows says how it stands:
  *   -        not started             +        runs           +! runs, and must end
  *   =N       over with code N        *        (after +) TERM was sent
+ *   +^       has a preStop hook      +^~, +^. that is under way, is over
+ *   +>       its postStart hook is under way
  */
 #include "node/life.h"
 
@@ -30,6 +32,10 @@ static void read_container(const char *word, struct life_container *c)
         c->now.began_ms = NOW - 5000;
         c->must_end = strchr(how, '!') != NULL;
         c->now.was_told = strchr(how, '*') != NULL;
+        c->has_stop_hook = strchr(how, '^') != NULL;
+        c->now.is_hooking = strchr(how, '~') != NULL;
+        c->now.was_hooked = strchr(how, '.') != NULL;
+        c->now.is_starting = strchr(how, '>') != NULL;
         c->end_by_ms = NOW + 7000;
     } else if (*how == '=') {
         c->now.has_box = true;
@@ -62,7 +68,9 @@ static struct life_pod read_pod(const char *text, char policy, struct life_conta
 
 static const char *step_text(const struct life_step *s)
 {
-    static const char *const names[] = { "rest", "start", "tell", "kill", "remove", "gone" };
+    static const char *const names[] = {
+        "rest", "start", "hook", "tell", "kill", "remove", "gone"
+    };
     static char text[64];
 
     if (s->what == LIFE_REST && s->wait_ms == UINT64_MAX)
@@ -111,6 +119,13 @@ static const struct row {
     { "a:-? a:-", 'A', "start 1", "Pending" },
     { "a:+!", 'A', "tell 0", "Running" },
     { "a:+!*", 'A', "rest 7000", "Running" },
+    { "a:+!^", 'A', "hook 0", "Running" },
+    { "a:+!^~", 'A', "rest 7000", "Running" },
+    { "a:+!^.", 'A', "tell 0", "Running" },
+    { "a:+^", 'A', "rest", "Running" },
+    { "a:+> a:-", 'A', "rest", "Pending" },
+    { "a:+>", 'A', "rest", "Pending" },
+    { "a:+!> a:-", 'A', "tell 0", "Pending" },
 };
 
 static void test_what_is_next(void **state)
@@ -139,6 +154,16 @@ static const struct end_row {
     { "a:+* a:+", NOW + 500, true, "tell 1" },
     { "a:+* a:+*", NOW + 500, true, "rest 500" },
     { "a:+* a:+*", NOW, true, "kill 0" },
+    { "a:+^ a:+^", NOW + 500, true, "hook 0" },
+    { "a:+^~ a:+^", NOW + 500, true, "hook 1" },
+    { "a:+^~ a:+", NOW + 500, true, "tell 1" },
+    { "a:+^~ a:+*", NOW + 500, true, "rest 500" },
+    { "a:+^.", NOW + 500, true, "tell 0" },
+    { "a:+^~", NOW, true, "tell 0" }, /* it took all of the time */
+    { "a:+^.*", NOW, true, "rest 2000" },
+    { "a:+^.*", NOW - 2000, true, "kill 0" },
+    { "a:+^", 0, true, "tell 0" }, /* by force: no hook */
+    { "a:+^*", 0, true, "kill 0" },
     { "a:+", 0, true, "tell 0" },
     { "a:=0 a:+*", 0, true, "kill 1" },
     { "i:=0 a:=0", 0, true, "remove 0" },

@@ -7,6 +7,8 @@
 #define LIFE_PAUSE_FIRST_MS 10000
 #define LIFE_PAUSE_MOST_MS  300000
 #define LIFE_STEADY_MS      600000 /* a container that ran as long starts counting anew */
+#define LIFE_AFTER_HOOK_MS  2000   /* what a container has at least after its preStop hook, whatever that took */
+#define HOOK_MOST_MS        3600000 /* a postStart hook that takes longer has failed; the kubelet waits for ever */
 #define LIFE_TRY_FIRST_MS   1000   /* what cannot be started for another reason (no such image, no such ConfigMap) */
 #define LIFE_TRY_MOST_MS    300000
 

@@ -1,6 +1,7 @@
 #include "node/node_impl.h"
 
 #include "node/claims.h"
+#include "node/hook.h"
 #include "node/identity.h"
 #include "node/limits.h"
 #include "node/streams.h"
@@ -390,6 +391,7 @@ void node_close(struct node *n, ev_fn closed, void *ctx)
     n->closed = closed;
     n->closed_ctx = ctx;
     ready_close(n);
+    hook_close(n);
     if (n->identity)
         identity_close(n->identity, identity_closed, n);
     else
@@ -413,6 +415,7 @@ void node_free(struct node *n)
         return;
     n->is_closing = true;
     ready_close(n);
+    hook_close(n);
     streams_close(n->streams);
     claims_close(n->claims);
     crew_close(n->crew);

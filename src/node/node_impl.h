@@ -15,6 +15,7 @@
 struct streams;
 struct identity;
 struct ready;
+struct hook;
 struct claims;
 struct tls;
 
@@ -46,6 +47,7 @@ struct node {
     struct addresses addresses;
     struct streams *streams;
     struct identity *identity; /* our Node object */
+    struct hook *hooks;        /* that are under way */
     struct ready *asking;      /* sandboxes that are not known to be ready yet */
     bool is_listed, has_begun, is_closing;
     struct engine_info *found; /* what stood in the engine's directory */

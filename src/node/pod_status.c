@@ -111,7 +111,7 @@ static struct json_node *state_of(struct maker *m, const struct life_container *
 
     switch (c->now.state) {
     case RUN_UP:
-        return running(m, &c->now);
+        return c->now.is_starting ? waiting(m, "ContainerCreating", NULL) : running(m, &c->now);
     case RUN_OVER:
         return life_comes_back(m->s->life, c) ? pausing(m, c) : terminated(m, c, &c->now);
     case RUN_NONE:

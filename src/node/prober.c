@@ -198,6 +198,8 @@ static void on_ended(void *ctx, int code, const struct err *e)
     struct prober *p = ctx;
 
     p->exec = NULL;
+    while (p->output.n && p->output.p[p->output.n - 1] == '\n')
+        buf_truncate(&p->output, p->output.n - 1);
     if (e)
         prober_decide(p, "%s", e->msg);
     else if (code == 0)
@@ -305,6 +307,7 @@ struct prober *prober_start(const struct prober_spec *spec)
     p->kind = prober_kind(spec->probe);
     p->done = spec->done;
     p->ctx = spec->ctx;
+    p->takes_any_status = spec->takes_any_status;
     p->timeout_ms = MAX(spec->timeout_ms, (uint64_t)1);
     p->health = -1;
     p->output = (struct buf)BUF_INIT(PROBER_OUTPUT_MAX_BYTES);

@@ -39,6 +39,7 @@ struct prober_spec {
     int fd; /* takes it: an IPv4 TCP socket made inside, not connected; of exec: -1 */
     struct sandbox *sandbox; /* of exec: outlives the try; NULL: it cannot be reached */
     const char *cwd;         /* of exec, inside */
+    bool takes_any_status;   /* of httpGet: every answer is a good one */
     struct conn_filter_maker
         *maker; /* https: a client's that believes everybody; NULL: https fails */
     prober_fn done;

@@ -40,7 +40,7 @@ static void on_http_head(void *ctx, const struct http_head *head)
 {
     struct prober *p = ctx;
 
-    if (head->status >= 200 && head->status < 400)
+    if (p->takes_any_status || (head->status >= 200 && head->status < 400))
         prober_decide(p, NULL);
     else
         prober_decide(p, "HTTP probe failed with statuscode: %d", head->status);

@@ -15,6 +15,7 @@ struct prober {
     prober_fn done;
     void *ctx;
     uint64_t timeout_ms;
+    bool takes_any_status;
     struct ev_timer deadline;
     struct ev_task task; /* the end of a try that could not begin; later: of what it used */
     /* What is under way: one of them. */

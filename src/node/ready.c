@@ -5,33 +5,25 @@
 #include "node/limits.h"
 #include "node/make.h"
 #include "node/probe.h"
-#include "node/prober.h"
+#include "node/question.h"
 
 #include "base/log.h"
 #include "base/time.h"
 #include "ev/timer.h"
-#include "net/tls.h"
-#include "sandbox/sandbox.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 #define ASK_FIRST_MS    1
 #define ASK_MOST_MS     1000
 #define TELL_AGAIN_MS   300000 /* the same failure is told again */
 #define GRACE_DEFAULT_S 30
 
-/* One probe's try: a way into the sandbox is made by the crew, then it is asked. */
+/* One probe's try. */
 struct
 try {
     struct ready *of;
     struct probe *probe;
-    struct crew_job job;
-    bool is_busy;
-    int fd; /* a socket inside, or a connection to PID 1 */
-    struct err e;
-    struct sandbox *sandbox; /* of exec */
-    struct prober *prober;
+    struct question question;
     uint64_t told_ms; /* when its failure was last told, and what */
     char told[256];
 };
@@ -76,7 +68,7 @@ static struct record *still(const struct ready *q, size_t *ret_at)
 static void free_if_idle(struct ready *q)
 {
     for (size_t i = 0; i < PROBE_ROLES; i++)
-        if (q->tries[i].is_busy)
+        if (q->tries[i].question.is_busy)
             return;
     object_unref(q->pod);
     free(q);
@@ -93,8 +85,7 @@ static void end(struct ready *q)
         q->next->at_list = q->at_list;
     q->at_list = NULL;
     for (size_t i = 0; i < PROBE_ROLES; i++)
-        if (q->tries[i].prober)
-            prober_cancel(q->tries[i].prober);
+        question_cancel(&q->tries[i].question);
     free_if_idle(q);
 }
 
@@ -116,7 +107,7 @@ static void say(struct ready *q, struct record *r, size_t at)
 static void settle(struct ready *q)
 {
     for (size_t i = 0; i < PROBE_ROLES; i++)
-        if (q->tries[i].is_busy)
+        if (q->tries[i].question.is_busy)
             return;
     if (q->is_open && !ev_timer_is_running(&q->due))
         end(q);
@@ -214,15 +205,14 @@ static void end_container(struct ready *q, struct record *r, size_t at, const st
 
 /* ---- one try ---- */
 
-static void finish_try(struct try *t, bool is_success, const char *message)
+static void on_answer(void *ctx, bool is_success, const char *message)
 {
+    struct try *t = ctx;
     struct ready *q = t->of;
     struct probe_news news;
     struct record *r;
     size_t at;
 
-    t->is_busy = false;
-    sandbox_close(take_ptr(&t->sandbox));
     if (!q->at_list) {
         free_if_idle(q);
         return;
@@ -244,69 +234,20 @@ static void finish_try(struct try *t, bool is_success, const char *message)
     settle(q);
 }
 
-static void on_probed(void *ctx, bool is_success, const char *message)
+static void ask_probe(struct ready *q, struct probe *p, struct record *r, size_t at)
 {
-    struct try *t = ctx;
+    struct try *t = &q->tries[p->role];
 
-    t->prober = NULL;
-    finish_try(t, is_success, message);
-}
-
-static void reach(void *ctx, struct engine *en, const struct err *e)
-{
-    struct try *t = ctx;
-    int rc = -1;
-
-    t->fd = -1;
-    if (!en)
-        t->e = *e;
-    else if (prober_kind(t->probe->spec) == PROBER_EXEC)
-        rc = engine_control(en, t->of->box, &t->fd, &t->e);
-    else
-        rc = engine_socket(en, t->of->box, AF_INET, SOCK_STREAM, &t->fd, &t->e);
-    if (rc < 0)
-        t->fd = -1;
-}
-
-static struct conn_filter_maker *believer(struct node *n)
-{
-    struct err e;
-
-    if (!n->probe_tls && tls_new(&(struct tls_config){ .role = TLS_CLIENT, .is_insecure = true },
-                                 &n->probe_tls, &e) < 0)
-        return NULL;
-    return tls_maker(n->probe_tls);
-}
-
-static void reached(void *ctx)
-{
-    struct try *t = ctx;
-    struct ready *q = t->of;
-    struct record *r;
-    size_t at;
-
-    r = q->at_list ? still(q, &at) : NULL;
-    if (!r || t->fd < 0) {
-        own_fd_close(&t->fd);
-        finish_try(t, false, t->e.msg);
-        return;
-    }
-    if (prober_kind(t->probe->spec) == PROBER_EXEC &&
-        sandbox_open(q->node->loop, take_fd(&t->fd), &t->sandbox, &t->e) < 0) {
-        finish_try(t, false, t->e.msg);
-        return;
-    }
-    t->prober = prober_start(&(struct prober_spec){ .loop = q->node->loop,
-                                                    .probe = t->probe->spec,
-                                                    .container = q->container,
-                                                    .pod_ip = r->ip,
-                                                    .timeout_ms = t->probe->rules.timeout_ms,
-                                                    .fd = take_fd(&t->fd),
-                                                    .sandbox = t->sandbox,
-                                                    .cwd = make_cwd(r, at),
-                                                    .maker = believer(q->node),
-                                                    .done = on_probed,
-                                                    .ctx = t });
+    probe_begin(p);
+    question_start(&t->question, &(struct question_spec){ .node = q->node,
+                                                          .box = q->box,
+                                                          .handler = p->spec,
+                                                          .container = q->container,
+                                                          .pod_ip = r->ip,
+                                                          .cwd = make_cwd(r, at),
+                                                          .timeout_ms = p->rules.timeout_ms,
+                                                          .done = on_answer,
+                                                          .ctx = t });
 }
 
 static void on_due(void *ctx)
@@ -314,20 +255,15 @@ static void on_due(void *ctx)
     struct ready *q = ctx;
     uint64_t due_ms;
     struct probe *p = probes_due(&q->probes, &due_ms);
-    struct try *t;
     size_t at;
+    struct record *r = still(q, &at);
 
-    if (!still(q, &at)) {
+    if (!r) {
         end(q);
         return;
     }
-    if (p && due_ms <= time_mono_ms()) {
-        t = &q->tries[p->role];
-        t->is_busy = true;
-        t->e = (struct err){ 0 };
-        probe_begin(p);
-        crew_submit(q->node->crew, &t->job, reach, reached, t);
-    }
+    if (p && due_ms <= time_mono_ms())
+        ask_probe(q, p, r, at);
     plan(q);
 }
 
@@ -352,7 +288,7 @@ static void begin_probes(struct ready *q, struct record *r, size_t at)
 
     probes_init(&q->probes, q->container, now_ms - MIN(age_ms, now_ms));
     for (size_t i = 0; i < PROBE_ROLES; i++)
-        q->tries[i] = (struct try){ .of = q, .probe = &q->probes.v[i], .fd = -1 };
+        q->tries[i] = (struct try){ .of = q, .probe = &q->probes.v[i] };
     /* What was said of one that is taken over holds until its probes say otherwise. */
     probes_adopt(&q->probes, c->is_started, c->is_ready);
     if (c->is_ready)

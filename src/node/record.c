@@ -1,6 +1,7 @@
 #include "node/record.h"
 
 #include "kube/time.h"
+#include "node/hook.h"
 #include "node/limits.h"
 #include "node/node_impl.h"
 #include "node/ports.h"
@@ -61,6 +62,7 @@ static int add_containers(struct record *r, const char *path, bool is_init, stru
 {
     const struct json *list = object_at(r->pod, path);
     char box[RUN_NAME_BYTES];
+    size_t at;
 
     JSON_EACH(item, list)
     {
@@ -71,7 +73,8 @@ static int add_containers(struct record *r, const char *path, bool is_init, stru
             return err_set(e, ERR_LIMIT, "more than %d containers", NODE_CONTAINERS_MAX);
         if (run_name(box, r->uid, name ? name : "", 0, e) < 0)
             return -1;
-        (void)add_container(r, name, is_init, is_sidecar);
+        at = add_container(r, name, is_init, is_sidecar);
+        r->life.v[at].has_stop_hook = hook_has(item, HOOK_STOP);
     }
     return 0;
 }

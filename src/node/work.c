@@ -3,6 +3,7 @@
 #include "node/pass.h"
 
 #include "node/fetch.h"
+#include "node/hook.h"
 #include "node/limits.h"
 #include "node/make.h"
 #include "node/served.h"
@@ -133,7 +134,11 @@ static void has_started(struct pass *p, const struct make_result *result)
     c->now.has_box = true;
     c->now.began_ms = result->info.created_ms ? result->info.created_ms : node_wall_ms();
     work_watch(r, p->at);
-    ready_begin(r, p->at);
+    c->now.is_starting = hook_has(record_spec(r, p->at), HOOK_START);
+    if (c->now.is_starting)
+        hook_start(r, p->at, HOOK_START, HOOK_MOST_MS);
+    else
+        ready_begin(r, p->at);
     tell_of(p, false, "Started", "Started container %s");
     if (*result->made.unenforced) {
         (void)snprintf(text, sizeof text, "limits that this host cannot enforce: %s",
@@ -280,6 +285,23 @@ static void on_tended(void *ctx, const char *evicted)
     advance(p);
 }
 
+/* Its time is a part of the container's. */
+static void start_hook(struct pass *p, size_t at)
+{
+    struct record *r = p->record;
+    struct life_container *c = &r->life.v[at];
+    uint64_t now_ms = node_wall_ms();
+    uint64_t end_by_ms = r->life.is_ending || r->life.failed ? r->life.end_by_ms : c->end_by_ms;
+
+    if (r->pod && record_spec(r, at)) {
+        c->now.is_hooking = true;
+        hook_start(r, at, HOOK_STOP, end_by_ms > now_ms ? end_by_ms - now_ms : 1);
+    } else {
+        c->now.was_hooked = true; /* nobody knows any more what it was */
+    }
+    advance(p);
+}
+
 static void advance(struct pass *p)
 {
     struct record *r = p->record;
@@ -313,6 +335,9 @@ static void advance(struct pass *p)
         return;
     case LIFE_START:
         start_container(p, step.at);
+        return;
+    case LIFE_HOOK:
+        start_hook(p, step.at);
         return;
     case LIFE_TELL:
     case LIFE_KILL:

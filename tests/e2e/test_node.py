@@ -216,6 +216,45 @@ def test_a_graceful_end_and_one_by_force(machine):
     machine.delete("deaf")
 
 
+def test_hooks(machine):
+    """postStart comes before the container is said to run and before the next one begins; preStop before TERM."""
+    shared = {"volumes": [{"name": "v", "emptyDir": {}}]}
+    mount = [{"name": "v", "mountPath": "/v"}]
+    hooked = pod("hooked", command=["sh", "-c", "trap 'cat /v/said; exit 0' TERM; echo up; while :; do sleep 0.05; done"], volumeMounts=mount, **shared,
+                 lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "while ! test -e /v/go; do sleep 0.05; done; echo post >/v/said"]}},
+                            "preStop": {"exec": {"command": ["sh", "-c", "echo pre >>/v/said"]}}})
+    hooked["spec"]["containers"].append({"name": "next", "image": "python:3.11", "volumeMounts": mount,
+                                         "command": ["sh", "-c", "cat /v/said; exec sleep 4721"]})
+    machine.apply(hooked)
+    uid = machine.wait(lambda: machine.boxes() and machine.get("hooked"), "its sandbox")["metadata"]["uid"]
+    machine.wait(lambda: ("Started", "Started container main") in machine.events("hooked"), "its Event")
+    assert machine.status("hooked").get("phase", "Pending") == "Pending"
+    (machine.data / "pods" / uid / "volumes" / "v" / "go").touch()
+    machine.wait_ready("hooked")
+    machine.wait(lambda: machine.kubectl("logs", "hooked", "-c", "next") == "post\n", "the next one saw it")
+    follow = subprocess.Popen([machine.kubectl_program, "--kubeconfig", str(machine.api.kubeconfig), "logs", "-f", "hooked", "-c", "main"],
+                              stdout=subprocess.PIPE, text=True)
+    assert follow.stdout.readline() == "up\n"
+    machine.delete("hooked")
+    assert follow.communicate(timeout=60)[0] == "post\npre\n"
+    assert not [reason for reason, _ in machine.events("hooked") if "Hook" in reason]
+
+
+def test_hooks_that_fail(machine):
+    machine.apply(pod("unhooked", command=SLEEP, restartPolicy="Never", terminationGracePeriodSeconds=1,
+                      lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "echo no luck; exit 3"]}},
+                                 "preStop": {"httpGet": {"port": 9}}}))
+    machine.wait_phase("unhooked", "Failed")
+    told = dict(machine.events("unhooked"))
+    assert told["FailedPostStartHook"] == "PostStartHook failed: no luck"
+    assert told["FailedPreStopHook"].startswith("PreStopHook failed: Get \"http://127.")
+    machine.delete("unhooked")
+    # One that takes all of its time is ended all the same.
+    machine.apply(pod("slow-hook", command=SLEEP, terminationGracePeriodSeconds=1, lifecycle={"preStop": {"sleep": {"seconds": 600}}}))
+    machine.wait_ready("slow-hook")
+    machine.delete("slow-hook")
+
+
 FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=20).status)"
 
 
