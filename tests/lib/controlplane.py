@@ -83,9 +83,9 @@ class Api:
 
     kind, token, client_cert, client_key = "", None, None, None
 
-    def call(self, method, path, body=None, raw=False):
+    def call(self, method, path, body=None, raw=False, kind="application/json"):
         """One request as the administrator; HTTP errors raise."""
-        headers = {"content-type": "application/json", **({"authorization": f"Bearer {self.token}"} if self.token else {})}
+        headers = {"content-type": kind, **({"authorization": f"Bearer {self.token}"} if self.token else {})}
         request = urllib.request.Request(self.url + path, method=method, data=json.dumps(body).encode() if body else None,
                                          headers=headers)
         context = ssl.create_default_context(cafile=str(self.ca_file))
@@ -94,6 +94,10 @@ class Api:
         with urllib.request.urlopen(request, context=context, timeout=30) as answer:
             got = answer.read()
         return got if raw else json.loads(got)
+
+    def patch(self, path, body):
+        """A merge patch."""
+        return self.call("PATCH", path, body, kind="application/merge-patch+json")
 
     def exists(self, path):
         try:
@@ -115,11 +119,13 @@ class Api:
 
 
 class ControlPlane(Api):
-    """is_durable: etcd syncs what it wrote, as it does for its users; tests have no need of that."""
+    """is_durable: etcd syncs what it wrote, as it does for its users; tests have no need of that. controllers: which of the
+    controller-manager's."""
 
     kind = "real"
 
-    def __init__(self, is_durable=False, with_controllers=True, with_crds=True, parent=None):
+    def __init__(self, is_durable=False, with_controllers=True, with_crds=True, parent=None, controllers=CONTROLLERS):
+        self.controllers = controllers
         programs = ["etcd", "kube-apiserver"] + (["kube-controller-manager"] if with_controllers else [])
         paths = {name: peer(name) for name in programs}
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-plane-", dir=parent))
@@ -156,7 +162,7 @@ class ControlPlane(Api):
             self.install_crds()
         if with_controllers:
             self._run("kube-controller-manager", paths["kube-controller-manager"], f"--kubeconfig={self.kubeconfig}",
-                      f"--controllers={','.join(CONTROLLERS)}", f"--service-account-private-key-file={key}",
+                      f"--controllers={','.join(self.controllers)}", f"--service-account-private-key-file={key}",
                       f"--root-ca-file={self.ca_file}", "--leader-elect=false", "--kube-api-qps=1000",
                       "--kube-api-burst=2000", f"--secure-port={manager_port}", "--bind-address=127.0.0.1",
                       f"--cert-dir={self.directory}/manager-certs", "--profiling=false")
