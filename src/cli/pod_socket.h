@@ -1,7 +1,8 @@
-/* pod_socket: the socket between the API server and the node: the node listens, the API server passes streams on.
+/* pod_socket: the socket between the API server and the node: the node listens, the API server passes streams on. Others
+ * between processes of ours are found and made in the same way.
  *
  * Owns:     a descriptor of the socket's directory: a path to a socket has 107 bytes at most, so it is reached through that.
- * Used by:  cli/apiserver.c, which connects (--pod-socket); cli/node.c, which listens.
+ * Used by:  cli/apiserver.c, which connects (--pod-socket); cli/node.c, which listens; cli/router.c.
  */
 #ifndef SILICA_CLI_POD_SOCKET_H
 #define SILICA_CLI_POD_SOCKET_H

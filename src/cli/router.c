@@ -10,6 +10,7 @@
 #include "net/resolve.h"
 #include "router/known.h"
 #include "router/router.h"
+#include "router/sockets.h"
 
 #define SYNC_MS                                                                                    \
     60000 /* for the cluster to say which sandboxes there are, before anything is served */
@@ -20,7 +21,8 @@ struct role {
     const struct router_options *o;
     struct serving s; /* without a client where there is no cache */
     struct picker *picker;
-    struct pod_socket tunnel; /* its directory; -1: none */
+    struct pod_socket tunnel, node; /* their directories; -1: none */
+    struct dial_plug *sockets;      /* the node's */
     struct authorizer *authorizer;
     struct router *router;
     struct ev_timer timer; /* the cache's, then the drain's */
@@ -199,6 +201,11 @@ static int open_parts(struct role *r, struct err *e)
     if (o->tunnel && (pod_socket_open(&r->tunnel, o->tunnel, e) < 0 ||
                       pod_socket_listen(&r->tunnel, &config.tunnel.listen_fd, e) < 0))
         return err_wrap(e, "--tunnel-socket");
+    if (o->pod_sockets) {
+        if (pod_socket_open(&r->node, o->pod_sockets, e) < 0)
+            return err_wrap(e, "--pod-sockets");
+        config.sockets = r->sockets = sockets_new(r->s.loop, &r->node.addr);
+    }
     config.picker = r->picker;
     config.authorizer = r->authorizer;
     return router_open(r->s.loop, &config, &r->router, e) < 0 || serving_show(&r->s, &show, e) < 0
@@ -210,10 +217,12 @@ static int open_parts(struct role *r, struct err *e)
 static void close_parts(struct role *r)
 {
     router_close(r->router);
+    sockets_free(r->sockets);
     known_free(r->picker);
     serving_disconnect(&r->s);
     authorizer_free(r->authorizer);
     pod_socket_close(&r->tunnel);
+    pod_socket_close(&r->node);
     serving_close(&r->s);
 }
 
@@ -237,7 +246,7 @@ static int run(struct role *r, struct err *e)
 int router_command(int argc, char **argv)
 {
     struct router_options o = { 0 };
-    struct role r = { .o = &o, .tunnel = { .dir_fd = -1 } };
+    struct role r = { .o = &o, .tunnel = { .dir_fd = -1 }, .node = { .dir_fd = -1 } };
     struct err e;
     int code = command_parse(&router_program, argc, argv, &o, NULL);
 

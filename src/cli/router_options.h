@@ -10,7 +10,7 @@
 
 struct router_options {
     const char *kubeconfig, *listen, *tls_listen, *metrics, *health, *cluster_domain;
-    const char *tunnel; /* a unix socket */
+    const char *tunnel, *pod_sockets; /* unix sockets */
     uint64_t ready_fd, listen_fd;
     bool is_port_shared, is_help;
     /* who may */

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "ev/timer.h"
+#include "node/node.h"
 #include "up/gate.h"
 #include "up/limits.h"
 #include "up/names.h"
@@ -29,7 +30,8 @@ struct up {
     const char *router_argv[PART_ARGS_MAX + 1]; /* of both */
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
-    char node_config[4200], router_config[4200], router_socket[4200], router_host[128];
+    char node_config[4200], router_config[4200], router_socket[4200], node_sockets[4200],
+        router_host[128];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
     struct err e; /* why it stops */
@@ -292,10 +294,12 @@ static int add_router(struct up *u, struct err *e)
 
     while (argv[n])
         n++;
-    for (size_t i = 0; i < u->o->allow_hosts.n && n + 4 < LEN(argv); i++) {
+    for (size_t i = 0; i < u->o->allow_hosts.n && n + 6 < LEN(argv); i++) {
         argv[n++] = "--allow-host";
         argv[n++] = u->o->allow_hosts.v[i];
     }
+    argv[n++] = "--pod-sockets";
+    argv[n++] = u->node_sockets;
     memcpy(u->router_argv, argv, sizeof argv); /* tunnels are the first one's */
     argv[n++] = "--tunnel-socket";
     argv[n++] = u->router_socket;
@@ -342,6 +346,7 @@ static int listen_all(struct up *u, struct err *e)
     (void)snprintf(u->node_config, sizeof u->node_config, "%s/node.kubeconfig", path);
     (void)snprintf(u->router_config, sizeof u->router_config, "%s/router.kubeconfig", path);
     (void)snprintf(u->router_socket, sizeof u->router_socket, "%s/" ROUTER_SOCKET, path);
+    (void)snprintf(u->node_sockets, sizeof u->node_sockets, "%s/" NODE_SOCKETS_FILE, path);
     if (!command_is_known("router"))
         return 0;
     if (place_listen(u->place, &router, &u->router_fd, e) < 0 ||

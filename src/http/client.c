@@ -226,6 +226,8 @@ static struct http_link *new_link(struct http_call *x)
         .maker = x->maker,
         .peer_name = x->peer_name,
         .resolver = c->config.resolver,
+        .plug = x->plug,
+        .place = x->place,
     };
 
     l->client = c;

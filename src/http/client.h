@@ -54,6 +54,9 @@ struct http_target {
     const char *peer_name;           /* as in dial_spec */
     enum http_version version;
     int fd; /* takes it: a socket to connect if a new connection is needed; 0: none */
+    /* As in dial_spec: who connects, and where to, if a new connection is needed. */
+    struct dial_plug *plug;
+    const char *place;
 };
 
 struct http_call_events {

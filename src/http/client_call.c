@@ -24,6 +24,7 @@ static void call_free(void *obj)
     free(x->key);
     free(x->host);
     free(x->peer_name);
+    free(x->place);
     free(x);
 }
 
@@ -192,8 +193,8 @@ static void make_key(struct http_call *x)
 
     if (x->has_addr)
         (void)net_addr_text(&x->addr, addr);
-    (void)buf_addf(&key, &e, "%d %p %s %s ", (int)x->version, (void *)x->maker,
-                   x->peer_name ? x->peer_name : "", addr);
+    (void)buf_addf(&key, &e, "%d %p %s %s %s ", (int)x->version, (void *)x->maker,
+                   x->peer_name ? x->peer_name : "", addr, x->place ? x->place : "");
     n = key.n;
     if (x->host && strchr(x->host, ':'))
         (void)buf_addf(&key, &e, "[%s]:%u", x->host, x->port);
@@ -226,6 +227,8 @@ static void set_target(struct http_call *x, const struct http_target *to)
     x->version = to->version == HTTP_BY_ALPN && !to->maker ? HTTP_V1 : to->version;
     x->fd = to->fd > 0 ? to->fd : -1;
     x->had_fd = x->fd >= 0;
+    x->plug = to->plug;
+    x->place = to->plug ? name_dup(to->place) : NULL;
     make_key(x);
 }
 

@@ -81,7 +81,8 @@ struct http_call {
     struct http_link *link;
     enum call_state state;
     /* what was asked for */
-    char *key, *host, *peer_name;
+    char *key, *host, *peer_name, *place;
+    struct dial_plug *plug;
     const char *label; /* "host:port", for messages; points into key */
     uint16_t port;
     struct net_addr addr;

@@ -4,7 +4,7 @@
 #include "base/time.h"
 #include "ev/spawn.h"
 #include "isolate/lock.h"
-#include "isolate/packet.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>

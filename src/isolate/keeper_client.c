@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "isolate/limits.h"
-#include "isolate/packet.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <sys/socket.h>

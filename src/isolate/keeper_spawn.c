@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "isolate/limits.h"
-#include "isolate/packet.h"
+#include "base/packet.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>

@@ -1,7 +1,7 @@
 #include "isolate/spawner.h"
 
 #include "base/fd.h"
-#include "isolate/packet.h"
+#include "base/packet.h"
 #include "isolate/spec.h"
 #include "isolate/yard.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/fd.h"
 #include "isolate/inside.h"
-#include "isolate/packet.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>

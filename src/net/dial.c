@@ -8,11 +8,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-#define DIAL_NAME_BYTES 256 /* a DNS name has at most 253 */
+#define DIAL_NAME_BYTES  256 /* a DNS name has at most 253 */
+#define DIAL_PLACE_BYTES 64  /* a Pod's uid has 36 */
 
 enum dial_state {
     DIAL_STARTING,
     DIAL_RESOLVING,
+    DIAL_PLUGGING, /* somebody else connects */
     DIAL_CONNECTING,
     DIAL_SHAKING_HANDS,
     DIAL_ENDING, /* the verdict stands and is told in a later turn */
@@ -36,6 +38,9 @@ struct dial {
     struct conn_filter_maker *maker;
     struct dial_resolver *resolver;
     struct dial_lookup *lookup;
+    struct dial_plug *plug; /* NULL: not asked, or it does not know the place */
+    char place[DIAL_PLACE_BYTES];
+    struct dial_errand *errand;
     struct net_addr addrs[DIAL_ADDRS_MAX];
     size_t addr_count, next; /* next to try */
     struct attempt attempts[DIAL_ADDRS_MAX];
@@ -110,10 +115,10 @@ static void finish_later(void *ctx)
     finish(d, &e);
 }
 
-/* Ends it from anywhere: told in a later turn, and not before a lookup has ended that would come back to us. */
+/* Ends it from anywhere: told in a later turn, and not before a lookup or errand has ended that would come back to us. */
 static void give_up(struct dial *d)
 {
-    bool was_resolving = d->state == DIAL_RESOLVING;
+    bool was_resolving = d->state == DIAL_RESOLVING, was_plugging = d->state == DIAL_PLUGGING;
 
     d->state = DIAL_ENDING;
     ev_timer_stop(d->loop, &d->deadline);
@@ -122,6 +127,8 @@ static void give_up(struct dial *d)
     ev_post_cancel(&d->task);
     if (was_resolving)
         d->resolver->ops->cancel(d->lookup);
+    else if (was_plugging)
+        d->plug->ops->cancel(d->errand);
     else
         ev_post(d->loop, &d->task, finish_later, d);
 }
@@ -129,7 +136,7 @@ static void give_up(struct dial *d)
 static void too_late(void *ctx)
 {
     static const char *const doing[] = { "no answer", "the name was not resolved", "no answer",
-                                         "the handshake was not over" };
+                                         "no answer", "the handshake was not over" };
     struct dial *d = ctx;
     char text[DIAL_NAME_BYTES + 16];
 
@@ -367,12 +374,43 @@ static size_t known_addrs(const struct dial *d, struct net_addr ret[2])
     return 2;
 }
 
+static void begin(void *ctx);
+
+static void on_plugged(void *ctx, int fd, const struct err *e)
+{
+    struct dial *d = ctx;
+    char text[DIAL_NAME_BYTES + 16];
+
+    d->errand = NULL;
+    if (d->state == DIAL_ENDING) {
+        if (fd >= 0)
+            (void)close(fd);
+        finish_later(d);
+    } else if (!e) {
+        d->fd = fd;
+        set_tcp(fd);
+        finish(d, NULL);
+    } else if (e->code == ERR_NOT_FOUND) {
+        d->plug = NULL;
+        begin(d);
+    } else {
+        d->verdict = *e;
+        (void)err_wrap(&d->verdict, "cannot connect to '%s'", where(d, text));
+        finish_later(d);
+    }
+}
+
 static void begin(void *ctx)
 {
     struct dial *d = ctx;
     struct net_addr known[2];
     size_t n;
 
+    if (d->plug) {
+        d->state = DIAL_PLUGGING;
+        d->errand = d->plug->ops->start(d->plug, d->place, d->port, on_plugged, d);
+        return;
+    }
     d->state = DIAL_CONNECTING;
     if (d->addr_count) {
         try_next(d);
@@ -419,6 +457,8 @@ struct dial *dial_start(struct ev_loop *loop, const struct dial_spec *spec, dial
     d->timeout_ms = spec->timeout_ms;
     d->maker = spec->maker;
     d->resolver = spec->resolver;
+    d->plug = spec->place && !spec->maker ? spec->plug : NULL;
+    (void)snprintf(d->place, sizeof d->place, "%s", d->plug ? spec->place : "");
     d->done = done;
     d->ctx = ctx;
     keep_name(d->host, spec->host);

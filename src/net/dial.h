@@ -34,6 +34,21 @@ struct dial_resolver_ops {
     void (*cancel)(struct dial_lookup *l);
 };
 
+/* Another way in: somebody who makes sockets in the network of a place (a sandbox's) and connects them there. */
+struct dial_plug {
+    const struct dial_plug_ops *ops;
+};
+struct dial_errand;
+/* fd: connected, the callee's. Else -1 and e; ERR_NOT_FOUND: it does not know the place. */
+typedef void (*dial_plug_fn)(void *ctx, int fd, const struct err *e);
+struct dial_plug_ops {
+    /* fn runs exactly once, in a later turn; `place` is borrowed for the call. */
+    struct dial_errand *(*start)(struct dial_plug *p, const char *place, uint16_t port,
+                                 dial_plug_fn fn, void *ctx);
+    /* fn then gets ERR_CANCELED, in a later turn. Not after fn ran. */
+    void (*cancel)(struct dial_errand *x);
+};
+
 /* Where to: addr, or host and port. Texts and addr are copied; the pointers to services must outlive the dial. */
 struct dial_spec {
     const char *host; /* a name, an IP literal (brackets or not), localhost */
@@ -44,6 +59,9 @@ struct dial_spec {
     struct conn_filter_maker *maker; /* TLS, or NULL for clear */
     const char *peer_name;           /* whom the handshake must meet; NULL means host */
     struct dial_resolver *resolver;  /* or NULL */
+    /* In clear only: goes to that place instead. Where it is not known, host and port say where to. */
+    struct dial_plug *plug;
+    const char *place;
 };
 
 struct dial_result {

@@ -20,6 +20,8 @@
 #define NODE_STATUS_MAX_BYTES (1 << 20) /* of one Pod, then it is not written and the log says so */
 #define NODE_STDIN_MAX_BYTES (1 << 20) /* input of an exec that waits for its sandbox; then it is dropped */
 #define NODE_PORTS_MAX      32   /* of one Pod that are served on its address; those beyond are reached by port-forward */
+#define NODE_SOCKET_ASKERS_MAX 64 /* routers that ask for sockets: the workers of one, and those at Gateways */
+#define NODE_SOCKET_ASKS_MAX 64  /* of one of them at once; more wait in its socket */
 #define NODE_DIAL_MS        10000 /* to a port of a sandbox */
 #define NODE_EXEC_TIMEOUT   "3600s" /* a command of /execute is ended then, unless its Pod says otherwise; the router waits as long */
 #define NODE_EXIT_LOOK_MS   1000 /* between two looks at a sandbox whose end cannot be told by the kernel */

@@ -4,9 +4,11 @@
 #include "node/hook.h"
 #include "node/identity.h"
 #include "node/limits.h"
+#include "node/sockets.h"
 #include "node/streams.h"
 
 #include "base/log.h"
+#include "isolate/dir.h"
 #include "net/tls.h"
 #include "node/dirtree.h"
 #include "node/volumes.h"
@@ -16,6 +18,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #define LOCK_NAME "node.lock"
@@ -220,6 +223,17 @@ static void resume(struct keymap_node *node, void *ctx)
     node_wake(ctx, r);
 }
 
+/* Not before the Pods are known: who asks earlier would hear that there are none. */
+static void open_sockets(struct node *n)
+{
+    struct err e;
+    int fd;
+
+    if (dir_listen(n->dir_fd, NODE_SOCKETS_FILE, SOCK_SEQPACKET, &fd, &e) < 0 ||
+        sockets_open(n, fd, &n->sockets, &e) < 0)
+        log_warn("sockets.open", KV("err", &e)); /* Pods are reached at their addresses */
+}
+
 static void begin(struct node *n)
 {
     OWN(informer_walk_done) struct informer_walk w = { 0 };
@@ -247,6 +261,7 @@ static void begin(struct node *n)
     while ((pod = informer_walk_next(&w)))
         wake_pod(n, pod, true);
     n->identity = identity_open(n->client, n->name);
+    open_sockets(n);
     n->started(n->ctx);
 }
 
@@ -416,6 +431,7 @@ void node_free(struct node *n)
     n->is_closing = true;
     ready_close(n);
     hook_close(n);
+    sockets_close(n->sockets);
     streams_close(n->streams);
     claims_close(n->claims);
     crew_close(n->crew);

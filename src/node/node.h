@@ -2,6 +2,7 @@
  *
  *     a Pod is seen -> it is bound to this node -> what it names is fetched -> sandboxes are made -> its status says so
  *     exec, attach, port-forward, logs: asked for on a socket of our own, by the API server, which decided who may
+ *     sockets inside Pods: asked for on NODE_SOCKETS_FILE of the data directory, by the router
  *
  * Owns:     the copy of Pods, what is known of their sandboxes, the streams into them, our Node object and its Lease.
  *           Not the sandboxes: they are the keeper's, and outlive us. What we know stands in the engine's directory and in the
@@ -14,6 +15,8 @@
 
 #include "ev/loop.h"
 #include "kube/client.h"
+
+#define NODE_SOCKETS_FILE "sockets.sock"
 
 struct node;
 

@@ -13,6 +13,7 @@
 #include "node/record.h"
 
 struct streams;
+struct sockets;
 struct identity;
 struct ready;
 struct hook;
@@ -46,6 +47,7 @@ struct node {
     struct keymap by_name, by_uid;
     struct addresses addresses;
     struct streams *streams;
+    struct sockets *sockets;
     struct identity *identity; /* our Node object */
     struct hook *hooks;        /* that are under way */
     struct ready *asking;      /* sandboxes that are not known to be ready yet */

@@ -228,12 +228,14 @@ static void failed(struct hop *h, const struct err *e, bool has_left)
 {
     struct picker *picker = h->hops->config->picker;
     const char *id = h->target.id;
+    bool is_inside = h->hops->config->sockets && h->at.uid[0]; /* there is no host to be dead */
     struct refusal why;
 
     log_warn("router.upstream", KV("sandbox", id),
              KV("namespace", (const char *)h->target.namespace), KV("source", h->at.source),
              KV("tries", h->tries), KV("err", e));
-    if (!has_left && is_dead_host(e) && picker->ops->unreachable(picker, &h->target, &h->at))
+    if (!has_left && !is_inside && is_dead_host(e) &&
+        picker->ops->unreachable(picker, &h->target, &h->at))
         tally_add(h->hops->tally, TALLY_INVALIDATIONS, h->target.namespace, NULL);
     if (!has_left && retry(h, e))
         return;
@@ -394,6 +396,10 @@ static void dial(struct hop *h)
                                    .ctx = h };
     struct err e;
 
+    if (h->at.uid[0]) {
+        spec.to.plug = h->hops->config->sockets;
+        spec.to.place = h->at.uid;
+    }
     http_head_init(&head, ROUTER_HEAD_MAX_BYTES, HTTP_HEAD_MAX_FIELDS);
     if (fields_request(h->x, trust_has(&h->hops->config->proxies, http_peer(h->x)), &head, &e) <
         0) {

@@ -137,6 +137,18 @@ static enum pick_verdict found(struct picked *ret, const char *source, const cha
     (void)snprintf(ret->host, sizeof ret->host, "%s", host);
     (void)snprintf(ret->pod, sizeof ret->pod, "%s", pod ? object_name(pod) : "");
     ret->version = pod ? object_version(pod) : 0;
+    ret->uid[0] = '\0';
+    return PICK_FOUND;
+}
+
+static enum pick_verdict found_pod(struct picked *ret, const char *source, const char *host,
+                                   const struct object *pod, bool is_cached)
+{
+    const char *uid = object_uid(pod);
+
+    (void)found(ret, source, host, is_cached ? pod : NULL);
+    if (uid && strlen(uid) < sizeof ret->uid)
+        (void)snprintf(ret->uid, sizeof ret->uid, "%s", uid);
     return PICK_FOUND;
 }
 
@@ -147,14 +159,14 @@ static enum pick_verdict find_pod(struct known *k, const struct target *t, struc
 
     if (t->has_ip) {
         pod = newest(k, PODS_BY_IP, t->namespace, net_addr_ip_text(&t->ip, ip), t->id);
-        return pod ? found(ret, "pod-ip", ip, NULL) : PICK_WAITING;
+        return pod ? found_pod(ret, "pod-ip", ip, pod, false) : PICK_WAITING;
     }
     pod = t->uid[0] ? newest(k, PODS_BY_UID, t->namespace, t->uid, NULL) : NULL;
     if (pod && !is_dead(k, pod))
-        return found(ret, "cache", object_text(pod, "status.podIP"), pod);
+        return found_pod(ret, "cache", object_text(pod, "status.podIP"), pod, true);
     pod = newest(k, PODS_BY_NAME, t->namespace, t->id, NULL);
     if (pod && !is_dead(k, pod))
-        return found(ret, "cache-name", object_text(pod, "status.podIP"), pod);
+        return found_pod(ret, "cache-name", object_text(pod, "status.podIP"), pod, true);
     return PICK_WAITING;
 }
 

@@ -25,6 +25,14 @@
 #define ROUTER_IDLE_MS           4000
 #define ROUTER_IDLE_MAX          2048
 #define ROUTER_IDLE_PER_HOST_MAX 256
+/* Sockets inside Pods (sockets.h). The node is away for milliseconds when it was killed; who waits longer is told, and tried
+ * again as a connection that nobody took */
+#define SOCKETS_WAIT_MS       1000
+#define SOCKETS_RETRY_MIN_MS  5
+#define SOCKETS_RETRY_MAX_MS  200
+#define SOCKETS_CONNECT_MS    10000 /* inside; who asked has a shorter patience */
+#define SOCKETS_AHEAD_PODS    64    /* for which some are kept ahead */
+#define SOCKETS_AHEAD_MS      2000  /* unused ones are closed then: a network lives as long as a socket in it */
 /* Between looks at the files of a certificate: stat() of two files */
 #define SECURE_LOOK_MS 1000
 /* For a connection through the tunnel to say who calls: its peer is a process of ours, which has the text at hand */

@@ -20,6 +20,7 @@ enum pick_verdict { PICK_FOUND, PICK_REFUSED, PICK_WAITING };
 struct picked {
     const char *source;         /* "pod-ip", "cache", "cache-name", "dns": in logs */
     char host[PICK_HOST_BYTES]; /* an IP literal, or a name to resolve */
+    char uid[TARGET_UID_BYTES]; /* of its Pod; "": not known */
     /* Who was found, for unreachable(). Empty where nobody was looked up. */
     char pod[256];
     uint64_t version;

@@ -1,10 +1,10 @@
 /* packet: whole packets on SOCK_SEQPACKET sockets, with descriptors beside them.
  *
  * Owns:     nothing. Descriptors that come close on exec; those that find no room are closed, never leaked.
- * Used by:  spawner.c, keeper.c, engine.c.
+ * Used by:  isolate (keeper, spawner, engine), node and router (sockets).
  */
-#ifndef SILICA_ISOLATE_PACKET_H
-#define SILICA_ISOLATE_PACKET_H
+#ifndef SILICA_BASE_PACKET_H
+#define SILICA_BASE_PACKET_H
 
 #include "base/buf.h"
 

@@ -1,4 +1,4 @@
-#include "isolate/packet.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <sys/socket.h>
