@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/metric.h"
+#include "base/time.h"
 #include "cli/controller_options.h"
 #include "cli/controller_webhook.h"
 #include "cli/serving.h"
@@ -31,7 +32,8 @@ struct role {
     struct domains domains;             /* of the operator's file; empty: the default */
     char lease_namespace[256];
     char identity[HOST_NAME_MAX + 40];
-    bool is_working;
+    bool is_working, is_unreached;
+    uint64_t unreached_ms; /* since when */
 };
 
 /* ---- work ---- */
@@ -136,6 +138,20 @@ static void stop(void *ctx, bool is_again)
         on_rest(r);
 }
 
+/* The API server went away, or is back: one line each, however many calls find out. */
+static void on_reached(void *ctx, const struct err *e)
+{
+    struct role *r = ctx;
+    uint64_t now = time_mono_ms();
+
+    r->is_unreached = e;
+    if (e)
+        log_warn("controller.unreachable", KV("err", e));
+    else
+        log_info("controller.reached", KV("ms", now - r->unreached_ms));
+    r->unreached_ms = now;
+}
+
 /* ---- what is shown ---- */
 
 static int write_leading(const struct role *r, struct buf *out, struct err *e)
@@ -149,15 +165,26 @@ static int write_leading(const struct role *r, struct buf *out, struct err *e)
                             is_leading, e);
 }
 
+static int write_reach(const struct role *r, struct buf *out, struct err *e)
+{
+    static const char name[] = "silica_apiserver_reachable";
+
+    return metric_head(out, name, "gauge", "Whether the API server answered the last request.", e) <
+                   0
+               ? -1
+               : metric_u64(out, name, "", !r->is_unreached, e);
+}
+
 static int write_metrics(void *ctx, struct buf *out, struct err *e)
 {
     struct role *r = ctx;
 
     if (serving_write_build("agent_sandbox_build_info", out, e) < 0 ||
-        write_leading(r, out, e) < 0 || kubeclient_metrics_write(r->s.client, out, e) < 0 ||
+        write_leading(r, out, e) < 0 || write_reach(r, out, e) < 0 ||
+        kubeclient_metrics_write(r->s.client, out, e) < 0 ||
         controller_webhook_metrics(r->webhook, out, e) < 0)
         return -1;
-    return r->is_working ? controller_metrics_write(r->controller, out, e) : 0;
+    return r->controller ? controller_metrics_write(r->controller, out, e) : 0;
 }
 
 static const char *why_not_ready(void *ctx)
@@ -227,7 +254,9 @@ static int run(struct role *r, struct err *e)
         .stop_event = "controller.stop", .stop = stop, .ctx = r, .ready_fd = r->o->ready_fd
     };
     const struct kubeclient_config client = { .qps = MAX(r->o->qps_number, 0),
-                                              .burst = (unsigned)r->o->burst };
+                                              .burst = (unsigned)r->o->burst,
+                                              .reached = on_reached,
+                                              .ctx = r };
     const struct show_config show = { .metrics = r->o->metrics,
                                       .health = r->o->health,
                                       .write = write_metrics,

@@ -336,11 +336,7 @@ static void schedule(struct claim_pass *p)
 
 static void finish(struct claim_pass *p)
 {
-    struct queue_item *item = p->pass.item;
-
-    if (pass_has_faults(&p->pass))
-        log_warn("claim.pass", KV("namespace", queue_item_namespace(item)),
-                 KV("claim", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
+    pass_say_faults(&p->pass, "claim.pass", "claim");
     claim_pass_let_go(p);
     schedule(p);
     pass_end(&p->pass,

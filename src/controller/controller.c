@@ -129,7 +129,8 @@ int controller_metrics_write(struct controller *c, struct buf *out, struct err *
 
     while (n < LEN(queues) && (queues[n] = controller_queue(c, n)))
         n++;
-    return queue_metrics_write(queues, n, out, e) < 0
+    return queue_metrics_write(queues, n, out, e) < 0 ||
+                   shared_metrics_write(&c->shared, out, e) < 0
                ? -1
                : figures_write(c->shared.figures, c->shared.of[SHARED_SANDBOXES], out, e);
 }

@@ -112,7 +112,8 @@ struct events {
     struct waiting *first, **last;
     size_t waiting_count;
     struct ev_task task;
-    size_t calls; /* under way, with an answer that comes here */
+    size_t calls;             /* under way, with an answer that comes here */
+    struct bucket complaints; /* lines in the log about Events that were not written */
     bool is_closed;
 };
 
@@ -178,7 +179,10 @@ static void on_written(void *ctx, const struct kube_answer *answer)
     struct series *s = find(t->events, t->uid, t->what);
 
     if (answer->refusal && answer->refusal->code)
-        log_warn("event.write", KV("err", buf_cstr(&answer->refusal->message)));
+        LOG_AT(bucket_take(&t->events->complaints, ev_now_ms(t->events->loop)) ? LOG_WARN
+                                                                               : LOG_DEBUG,
+               "event.write", KV("code", answer->refusal->code),
+               KV("err", buf_cstr(&answer->refusal->message)));
     if (answer->refusal && s)
         forget(t->events, s);
     end_told(t);
@@ -351,6 +355,8 @@ struct events *events_new(struct shared *shared)
     ev->client = shared->client;
     ev->loop = kube_client_loop(shared->client);
     ev->last = &ev->first;
+    bucket_init(&ev->complaints, COMPLAINTS_A_MINUTE / 60.0, COMPLAINTS_A_MINUTE,
+                ev_now_ms(ev->loop));
     return ev;
 }
 

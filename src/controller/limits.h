@@ -67,6 +67,9 @@
 #define CLAIM_MISSING_MS 60000
 #define CLAIM_CREATED_MS 200
 
+/* Lines about failed passes in the log. Where the server refuses everything each of a thousand objects would have its own. */
+#define COMPLAINTS_A_MINUTE 20
+
 /* A ConversionReview, then 413: an API server sends a list as one of them, and some ten thousand claims are 64 MiB. */
 #define REVIEW_MAX_BYTES (64u * 1024 * 1024)
 #define REVIEW_NODES_MAX (8u * 1024 * 1024)

@@ -1,5 +1,6 @@
 #include "controller/pass.h"
 
+#include "base/log.h"
 #include "controller/limits.h"
 #include "controller/names.h"
 #include "kube/time.h"
@@ -200,4 +201,19 @@ void pass_deleted(struct pass *p, const struct kube_answer *answer)
 bool pass_has_faults(const struct pass *p)
 {
     return p->fault_count > 0;
+}
+
+void pass_say_faults(const struct pass *p, const char *event, const char *what)
+{
+    struct shared *s = p->shared;
+    struct ev_loop *loop = kube_client_loop(s->client);
+    bool is_said;
+
+    if (!pass_has_faults(p))
+        return;
+    is_said = bucket_take(&s->complaints, ev_now_ms(loop));
+    LOG_AT(is_said ? LOG_WARN : LOG_DEBUG, event, KV("namespace", queue_item_namespace(p->item)),
+           KV(what, queue_item_name(p->item)), KV("err", buf_cstr(&p->faults)),
+           KV("held_back", s->held_back));
+    s->held_back = is_said ? 0 : s->held_back + 1;
 }

@@ -96,5 +96,8 @@ void pass_forgive(struct pass *p);
 /* The answer to a delete: what is gone already, or is another by now, is gone; anything else is a fault. */
 void pass_deleted(struct pass *p, const struct kube_answer *answer);
 bool pass_has_faults(const struct pass *p);
+/* Says what went wrong, if anything did: `event` with the object under its name `what`. A few lines a minute, over all
+ * reconcilers: what is wrong with the server is wrong with every object. The others are counted, and debug has them all. */
+void pass_say_faults(const struct pass *p, const char *event, const char *what);
 
 #endif

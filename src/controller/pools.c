@@ -341,12 +341,9 @@ static void do_status(struct pool_pass *p)
 
 static void finish(struct pool_pass *p)
 {
-    struct queue_item *item = p->pass.item;
     bool has_failed = pass_has_faults(&p->pass);
 
-    if (has_failed)
-        log_warn("pool.pass", KV("namespace", queue_item_namespace(item)),
-                 KV("pool", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
+    pass_say_faults(&p->pass, "pool.pass", "pool");
     if (has_failed || p->pass.is_stale)
         p->pass.again_ms = 0; /* the next try is what it waits for */
     pass_end(&p->pass, has_failed);

@@ -362,16 +362,13 @@ static void do_status(struct sandbox_pass *p)
 /* Says when it is to be looked at again, and is gone. */
 static void finish(struct sandbox_pass *p)
 {
-    struct queue_item *item = p->pass.item;
     struct expiry expiry = expiry_of(object_at(p->sandbox, "spec.shutdownTime"), p->pass.now);
     /* What the server will never take is not offered to it again, until somebody changes it. */
     bool has_failed = p->pass.fault_count > (p->is_invalid ? 1 : 0);
     uint64_t wait_ms = expiry.is_over ? EXPIRY_NEXT_PASS_MS : expiry.wait_ms;
     bool has_end = expiry.is_over && expiry_is_marked(p->sandbox) && !p->is_marking;
 
-    if (pass_has_faults(&p->pass))
-        log_warn("sandbox.pass", KV("namespace", queue_item_namespace(item)),
-                 KV("sandbox", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
+    pass_say_faults(&p->pass, "sandbox.pass", "sandbox");
     if (expiry.is_set && !has_end)
         pass_look_again(&p->pass, wait_ms);
     pass_end(&p->pass, has_failed);

@@ -1,9 +1,12 @@
 #include "controller/shared.h"
 
+#include "base/metric.h"
 #include "controller/diet.h"
 #include "controller/keys.h"
+#include "controller/limits.h"
 #include "controller/members.h"
 #include "controller/step.h"
+#include "ev/loop.h"
 #include "kube/queue.h"
 
 static const struct informer_index pod_indexes[] = {
@@ -71,6 +74,8 @@ int shared_open(struct shared *s, struct kube_client *client,
     size_t n = config->has_extensions ? SHARED_COUNT : SHARED_CORE_COUNT;
 
     *s = (struct shared){ .client = client, .waiting = n, .synced = synced, .ctx = ctx };
+    bucket_init(&s->complaints, COMPLAINTS_A_MINUTE / 60.0, COMPLAINTS_A_MINUTE,
+                ev_now_ms(kube_client_loop(client)));
     for (size_t i = 0; i < n; i++) {
         struct informer_spec spec = spec_of((enum shared_kind)i);
 
@@ -121,4 +126,28 @@ bool shared_is_echo(const struct shared *s, const struct object *o, const struct
 
     return version && s->echoes[version % SHARED_ECHOES].version == version &&
            s->echoes[version % SHARED_ECHOES].writer == writer;
+}
+
+int shared_metrics_write(const struct shared *s, struct buf *out, struct err *e)
+{
+    static const char failing[] = "silica_informer_failing",
+                      failures[] = "silica_informer_failures_total";
+    uint64_t n;
+
+    if (metric_head(out, failing, "gauge", "Whether the copy of a kind cannot be kept up.", e) < 0)
+        return -1;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass && metric_head(out, failures, "counter", "Lists and watches refused.", e) < 0)
+            return -1;
+        for (size_t i = 0; i < SHARED_COUNT && s->of[i]; i++) {
+            bool is_failing = informer_is_failing(s->of[i], &n);
+            OWN(buf_done) struct buf labels = BUF_INIT(128);
+
+            if (metric_label(&labels, "kind", spec_of((enum shared_kind)i).kind->name, e) < 0 ||
+                metric_u64(out, pass ? failures : failing, buf_cstr(&labels), pass ? n : is_failing,
+                           e) < 0)
+                return -1;
+        }
+    }
+    return 0;
 }

@@ -9,6 +9,7 @@
 #define SILICA_CONTROLLER_SHARED_H
 
 #include "controller/controller.h"
+#include "kube/backoff.h"
 #include "kube/informer.h"
 
 /* Indexes, by their place. */
@@ -39,6 +40,8 @@ struct queue;
 
 struct shared {
     struct kube_client *client;
+    struct bucket complaints;          /* lines in the log about passes that failed */
+    uint64_t held_back;                /* that were not written since the last one that was */
     struct figures *figures;           /* controller.c's */
     struct events *events;             /* the same */
     struct queue *urgent;              /* whose keys go first: somebody waits for them; or NULL */
@@ -57,6 +60,9 @@ int shared_open(struct shared *s, struct kube_client *client,
                 const struct controller_config *config, void (*synced)(void *ctx), void *ctx,
                 struct err *e);
 void shared_close(struct shared *s);
+
+/* Appends how the copies are kept up, by kind. */
+int shared_metrics_write(const struct shared *s, struct buf *out, struct err *e);
 
 /* The sandboxes', ... copies; for reading code aloud. */
 static inline struct object *shared_get(const struct shared *s, enum shared_kind kind,

@@ -59,11 +59,7 @@ static void do_policy(struct template_pass *p)
 
 static void finish(struct template_pass *p)
 {
-    struct queue_item *item = p->pass.item;
-
-    if (pass_has_faults(&p->pass))
-        log_warn("template.pass", KV("namespace", queue_item_namespace(item)),
-                 KV("template", queue_item_name(item)), KV("err", buf_cstr(&p->pass.faults)));
+    pass_say_faults(&p->pass, "template.pass", "template");
     pass_end(&p->pass, pass_has_faults(&p->pass));
     object_unref(p->template);
     free(p);

@@ -11,6 +11,7 @@
 #define RETRY_FIRST_MS 100
 #define RETRY_MOST_MS  30000
 #define RETRY_JITTER   1.0
+#define NOT_SAID       (-1)
 #define STEADY_MS                                                                                  \
     10000 /* a watch that lasted so long was no failure: the next wait is the first again */
 #define NOTES_KEPT 1024 /* room that stays when all is told; the first list needs more */
@@ -47,6 +48,8 @@ struct informer {
     struct kube_watch *watch;
     struct ev_timer retry;
     struct backoff backoff;
+    int said_code; /* of the refusal that the log has; NOT_SAID: all is well */
+    uint64_t failures, failing_since_ms;
     uint64_t watching_since_ms;
     uint32_t round;        /* lists so far */
     uint64_t list_version; /* of the list under way */
@@ -302,14 +305,20 @@ static void end(struct informer *inf)
         ev_free_later(inf->loop, inf, free_informer);
 }
 
+/* What goes on for hours is one line in the log, and another one when it is over. */
 static void retry(struct informer *inf, const char *what, const struct status *why)
 {
     uint64_t ms = backoff_next_ms(&inf->backoff);
 
     if (why->retry_after_s > 0)
         ms = MAX(ms, (uint64_t)why->retry_after_s * 1000);
-    log_warn("informer.retry", KV("kind", inf->spec.kind->name), KV("what", what),
-             KV("code", why->code), KV("err", buf_cstr(&why->message)), KV("retry_ms", ms));
+    inf->failures++;
+    if (inf->said_code == NOT_SAID)
+        inf->failing_since_ms = ev_now_ms(inf->loop);
+    LOG_AT(inf->said_code == why->code ? LOG_DEBUG : LOG_WARN, "informer.retry",
+           KV("kind", inf->spec.kind->name), KV("what", what), KV("code", why->code),
+           KV("err", buf_cstr(&why->message)), KV("retry_ms", ms));
+    inf->said_code = why->code;
     ev_timer_start(inf->loop, &inf->retry, ms, on_retry, inf);
 }
 
@@ -396,6 +405,10 @@ static void finish_list(struct informer *inf)
             drop(inf, p->entry, NULL);
     }
     inf->seen_version = inf->list_version;
+    if (inf->said_code != NOT_SAID)
+        log_info("informer.well", KV("kind", inf->spec.kind->name),
+                 KV("ms", ev_now_ms(inf->loop) - inf->failing_since_ms));
+    inf->said_code = NOT_SAID;
     if (!inf->is_synced) {
         inf->is_synced = true;
         push_note(inf, (struct note){ .type = NOTE_SYNCED });
@@ -467,6 +480,7 @@ int informer_new(struct kube_client *client, const struct informer_spec *spec,
     inf->spec.labels = copy_text(spec->labels);
     inf->spec.fields = copy_text(spec->fields);
     inf->last_listener = &inf->listeners;
+    inf->said_code = NOT_SAID;
     inf->backoff = (struct backoff){ RETRY_FIRST_MS, RETRY_MOST_MS, RETRY_JITTER, 0 };
     copy_init(&inf->copy, spec->indexes, spec->index_count);
     if ((spec->labels && selector_parse(span_cstr(spec->labels), &inf->labels, e) < 0) ||
@@ -501,6 +515,12 @@ void informer_close(struct informer *inf)
 }
 
 /* ---- looking ---- */
+
+bool informer_is_failing(const struct informer *inf, uint64_t *ret_failures)
+{
+    *ret_failures = inf->failures;
+    return inf->said_code != NOT_SAID;
+}
 
 bool informer_is_synced(const struct informer *inf)
 {

@@ -18,7 +18,8 @@
  *           listener finds in the copy is as new as what it is told, or newer.
  * Versions: are compared as numbers. What informer_learn put in stays until the watch has something newer.
  * Faults:   refusals and a version that is too old (410) lead to another list, after a back-off with jitter; listeners
- *           are told the difference. The copy stays readable meanwhile.
+ *           are told the difference. The copy stays readable meanwhile. The log has one line per reason, and one when it
+ *           is over.
  * Threads:  the loop's.
  */
 #ifndef SILICA_KUBE_INFORMER_H
@@ -96,6 +97,8 @@ void informer_listen(struct informer *inf, const struct informer_listener *liste
 
 /* The first list has arrived whole. */
 bool informer_is_synced(const struct informer *inf);
+/* The last list or watch was refused, and it waits to ask again: the copy grows old. *ret_failures: refusals so far. */
+bool informer_is_failing(const struct informer *inf, uint64_t *ret_failures);
 size_t informer_count(const struct informer *inf);
 /* Borrowed (see above), or NULL. namespace "" for kinds that have none. */
 struct object *informer_get(const struct informer *inf, const char *namespace, const char *name);

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#define JITTER 1.2 /* those who wait try every one to 2.2 times retry_ms, as the public library */
+#define NOT_SAID (-1)
+#define JITTER   1.2 /* those who wait try every one to 2.2 times retry_ms, as the public library */
 
 enum lease_state { LEASE_WAITING, LEASE_HELD, LEASE_LOST, LEASE_CLOSING };
 enum lease_step { STEP_NONE, STEP_GET, STEP_CREATE, STEP_UPDATE, STEP_RELEASE };
@@ -27,6 +28,7 @@ struct lease {
     uint64_t sent_ms;    /* when the call under way was made */
     uint64_t until_ms;   /* while it is held: until then nobody else can have it */
     bool has_looked;     /* the attempt under way began with a get, or came to one */
+    int said_code;       /* of the refusal that the log has; 0 and above, NOT_SAID: all is well */
     bool gives_back;     /* closing: once the call under way has ended */
     char *leader;        /* who was told of */
     struct ev_timer next;
@@ -230,6 +232,13 @@ static void attempt(void *ctx)
     start_call(l, l->has_looked ? STEP_GET : STEP_UPDATE);
 }
 
+static void say_well(struct lease *l)
+{
+    if (l->said_code != NOT_SAID)
+        log_info("lease.well", KV("lease", l->spec.name));
+    l->said_code = NOT_SAID;
+}
+
 static void on_got(struct lease *l, struct object *o)
 {
     observe(l, o);
@@ -261,8 +270,9 @@ static void on_refused(struct lease *l, enum lease_step step, const struct statu
         start_call(l, STEP_CREATE);
         return;
     }
-    log_warn("lease.refused", KV("lease", l->spec.name), KV("code", why->code),
-             KV("err", buf_cstr(&why->message)));
+    LOG_AT(l->said_code == why->code ? LOG_DEBUG : LOG_WARN, "lease.refused",
+           KV("lease", l->spec.name), KV("code", why->code), KV("err", buf_cstr(&why->message)));
+    l->said_code = why->code;
     try_again(l);
 }
 
@@ -273,6 +283,8 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
 
     l->call = NULL;
     l->step = STEP_NONE;
+    if (!answer->refusal)
+        say_well(l);
     if (!answer->refusal && answer->object && step != STEP_GET)
         observe(l, answer->object);
     if (l->state == LEASE_CLOSING)
@@ -295,6 +307,7 @@ struct lease *lease_start(struct kube_client *client, const struct lease_spec *s
 
     l->client = client;
     l->loop = kube_client_loop(client);
+    l->said_code = NOT_SAID;
     l->kind = kind_find("coordination.k8s.io", "v1", "leases");
     l->spec = *spec;
     l->spec.namespace = own_strdup(spec->namespace);

@@ -25,6 +25,9 @@ struct kubeclient {
     uint64_t timeout_ms, page_items;
     struct rest_call *calls;
     struct rest_watch *watches;
+    void (*reached)(void *ctx, const struct err *e); /* or NULL */
+    void *ctx;
+    bool is_lost; /* nobody answered the last time */
     bool is_closing;
 };
 
@@ -46,6 +49,8 @@ void rest_no_answer(struct status *st, const struct err *e);
 /* Failures after which the server may well answer again. Where nobody was reached that is decided by the reason: a
  * certificate that is not believed will not be, later. A server that was is asked again whatever it did. */
 bool rest_is_passing(const struct http_call *call, const struct err *e);
+/* A request has ended; e NULL: with an answer. */
+void rest_note_reach(struct kubeclient *c, const struct err *e);
 /* The client goes with the last thing that points to it. */
 void rest_let_go(struct kubeclient *c);
 

@@ -50,6 +50,8 @@ int kubeclient_new(struct ev_loop *loop, const struct kubeclient_config *config,
         return -1;
     }
     c->timeout_ms = config->timeout_ms ? config->timeout_ms : REST_TIMEOUT_MS;
+    c->reached = config->reached;
+    c->ctx = config->ctx;
     c->page_items = config->page_items ? config->page_items : REST_PAGE_ITEMS;
     bucket_init(&c->bucket, config->qps, MAX(config->burst, 1u), ev_now_ms(loop));
     c->http = http_client_new(
@@ -173,6 +175,17 @@ bool rest_is_passing(const struct http_call *call, const struct err *e)
         return e->code != ERR_CANCELED && e->code != ERR_LIMIT;
     return e->code == ERR_UNAVAILABLE || e->code == ERR_CLOSED || e->code == ERR_TIMEOUT ||
            e->code == ERR_BUSY;
+}
+
+void rest_note_reach(struct kubeclient *c, const struct err *e)
+{
+    bool is_lost = e && e->code != ERR_CANCELED && e->code != ERR_LIMIT;
+
+    if (is_lost == c->is_lost || (e && !is_lost) || c->is_closing)
+        return;
+    c->is_lost = is_lost;
+    if (c->reached)
+        c->reached(c->ctx, e);
 }
 
 int kubeclient_metrics_write(const struct kube_client *client, struct buf *out, struct err *e)

@@ -31,6 +31,10 @@ struct kubeclient_config {
     uint64_t timeout_ms; /* of one call, with all its tries; of a list: of one page */
     uint64_t page_items;
     uint64_t ping_idle_ms, ping_wait_ms;
+    /* Nobody answers any more, and why; then NULL: somebody does again, whatever the answer is. Only changes are told, from
+     * within calls of others: not a place to start any. */
+    void (*reached)(void *ctx, const struct err *e);
+    void *ctx;
 };
 
 /* Reads certificates and keys, calls nobody. */

@@ -195,6 +195,7 @@ static void on_head(void *ctx, const struct http_head *head)
 {
     struct rest_watch *w = ctx;
 
+    rest_note_reach(client_of(w), NULL);
     rest_verdict_read(head, &w->verdict);
     if (head->status == 200)
         w->is_renewed = false; /* the next credential that ends may be renewed too */
@@ -246,6 +247,9 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
 
     (void)trailers;
     w->http = NULL;
+    if (!w->verdict.status ||
+        !e) /* the end of a stream that was there says nothing of the next one */
+        rest_note_reach(client_of(w), e);
     if (w->state == WATCH_ENDING) {
         finish(w);
     } else if (!e && w->verdict.status != 200) {
