@@ -142,7 +142,9 @@ struct reconciler *claims_new(struct shared *shared, const struct controller_con
 {
     struct claims *r = NEW(struct claims);
 
-    reconciler_init(&r->base, shared, "sandboxclaim", config->claim_workers, work, claims_free);
+    reconciler_init(&r->base, shared, "sandboxclaim",
+                    (struct reconciler_workers){ .most = config->claim_workers }, work,
+                    claims_free);
     shared->urgent = r->base.queue;
     r->config = config;
     r->candidates = candidates_new(on_free, r);

@@ -163,10 +163,16 @@ static struct series *find(struct events *ev, const char *uid, const char *what)
     return found ? CONTAINER(found, struct series, node) : NULL;
 }
 
+static void write_some(void *ctx);
+
 static void end_told(struct told *t)
 {
-    t->events->calls--;
-    free_closed(t->events);
+    struct events *ev = t->events;
+
+    ev->calls--;
+    if (ev->first && !ev->is_closed && !ev->task.is_queued)
+        ev_post(ev->loop, &ev->task, write_some, ev);
+    free_closed(ev);
     free(t->uid);
     free(t->what);
     free(t);
@@ -291,15 +297,14 @@ static void write_first(struct events *ev)
     free(w);
 }
 
+/* The next ones come when these are answered. */
 static void write_some(void *ctx)
 {
     struct events *ev = ctx;
-    unsigned most = shared_is_busy(ev->shared) ? EVENTS_BUSY : EVENTS_IDLE;
+    size_t most = shared_is_busy(ev->shared) ? EVENTS_BUSY : EVENTS_IDLE;
 
-    for (unsigned i = 0; i < most && ev->first; i++)
+    while (ev->calls < most && ev->first)
         write_first(ev);
-    if (ev->first)
-        ev_post(ev->loop, &ev->task, write_some, ev);
 }
 
 static void write_later(struct events *ev, const struct event *event, struct timespec now)

@@ -50,11 +50,13 @@
  * on their way its numbers wait longer: each claim takes one away, and mostly the next has come by then. */
 #define POOL_STATUS_MS 100
 #define POOL_UNEVEN_MS 1000
-/* Writes of a batch (or this part of what is left), and Events, in one turn while claims wait: they come in between. */
+/* Writes of a batch (or this part of what is left), and Events, that are under way at a time while claims wait: they come in
+ * between. On a cluster the same goes for sandboxes: there it is the server's time that claims wait for. */
 #define BATCH_BUSY      4
 #define BATCH_BUSY_PART 32
 #define EVENTS_BUSY     2
 #define EVENTS_IDLE     64
+#define SANDBOXES_BUSY  8
 /* Events that wait; beyond it they are written at once. */
 #define EVENTS_WAITING_MAX 4096
 /* A claim waits this long after its creation for a member that has no address yet; then it gets a new one. It is woken when one

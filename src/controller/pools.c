@@ -567,7 +567,8 @@ struct reconciler *pools_new(struct shared *shared, const struct controller_conf
 {
     struct pools *r = NEW(struct pools);
 
-    reconciler_init(&r->base, shared, "sandboxwarmpool", config->pool_workers, work, pools_free);
+    reconciler_init(&r->base, shared, "sandboxwarmpool",
+                    (struct reconciler_workers){ .most = config->pool_workers }, work, pools_free);
     r->config = config;
     reconciler_follow_others(&r->base, SHARED_POOLS);
     reconciler_watch(&r->base, SHARED_SANDBOXES, on_sandbox);

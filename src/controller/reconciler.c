@@ -38,12 +38,16 @@ static bool yields(void *ctx)
 }
 
 void reconciler_init(struct reconciler *r, struct shared *shared, const char *name,
-                     unsigned workers, void (*work)(void *r, struct queue_item *item),
+                     struct reconciler_workers workers,
+                     void (*work)(void *r, struct queue_item *item),
                      void (*free)(struct reconciler *r))
 {
-    struct queue_spec spec = {
-        .name = name, .workers = workers, .work = work, .yields = yields, .ctx = r
-    };
+    struct queue_spec spec = { .name = name,
+                               .workers = workers.most,
+                               .workers_yielding = workers.busy,
+                               .work = work,
+                               .yields = yields,
+                               .ctx = r };
 
     *r = (struct reconciler){ .shared = shared, .free = free };
     r->queue = queue_new(kube_client_loop(shared->client), &spec);

@@ -35,9 +35,15 @@ struct reconciler {
     void (*free)(struct reconciler *r);
 };
 
+/* Passes at a time. */
+struct reconciler_workers {
+    unsigned most;
+    unsigned busy; /* while urgent ones of others are to be made; 0: as many */
+};
 /* work(r, item) makes a pass; `free` frees the struct around. */
 void reconciler_init(struct reconciler *r, struct shared *shared, const char *name,
-                     unsigned workers, void (*work)(void *r, struct queue_item *item),
+                     struct reconciler_workers workers,
+                     void (*work)(void *r, struct queue_item *item),
                      void (*free)(struct reconciler *r));
 /* Objects of this kind are its keys: each change of one wakes it. */
 void reconciler_follow(struct reconciler *r, enum shared_kind kind);

@@ -109,7 +109,10 @@ struct reconciler *sandboxes_new(struct shared *shared, const struct controller_
 {
     struct sandboxes *r = NEW(struct sandboxes);
 
-    reconciler_init(&r->base, shared, "sandbox", config->sandbox_workers, work, sandboxes_free);
+    struct reconciler_workers workers = { .most = config->sandbox_workers,
+                                          .busy = config->is_remote ? SANDBOXES_BUSY : 0 };
+
+    reconciler_init(&r->base, shared, "sandbox", workers, work, sandboxes_free);
     r->config = config;
     for (size_t i = 0; i < DEFER_COUNT; i++)
         r->rooms[i].r = r;

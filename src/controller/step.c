@@ -120,7 +120,8 @@ int step_start(struct kube_client *client, const struct step *step, const char *
                                .namespace = step->namespace,
                                .name = step->name,
                                .sub = step->sub,
-                               .manager = manager };
+                               .manager = manager,
+                               .is_lax = true }; /* our own, or copied from what was checked */
 
     switch (step->verb) {
     case STEP_CREATE:

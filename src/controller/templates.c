@@ -116,7 +116,9 @@ struct reconciler *templates_new(struct shared *shared, const struct controller_
 {
     struct reconciler *r = NEW(struct reconciler);
 
-    reconciler_init(r, shared, "sandboxtemplate", config->template_workers, work, templates_free);
+    reconciler_init(r, shared, "sandboxtemplate",
+                    (struct reconciler_workers){ .most = config->template_workers }, work,
+                    templates_free);
     reconciler_follow(r, SHARED_TEMPLATES);
     reconciler_watch(r, SHARED_POLICIES, on_policy);
     return r;

@@ -14,7 +14,7 @@ static void inside(void **state)
         { "host name", "hostname; cat /etc/hostname", "box-test\nbox-test\n" },
         { "capabilities", "grep -c '^Cap.*:.*0000000000000000$' /proc/self/status", "5\n" },
         { "no new privileges", "grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1\n" },
-        { "filters", "grep Seccomp_filters /proc/self/status", "Seccomp_filters:\t1\n" },
+        { "filters", "grep Seccomp_filters /proc/self/status", "Seccomp_filters:\t2\n" },
         { "processes", "set -- $(ps -e -o pid=); echo $1 $#", "1 3\n" }, /* PID 1, sh, ps */
         { "python", "python -c 'print(6 * 7)'", "42\n" },
         { "descriptors", "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 " }, /* 3 is the listing itself */

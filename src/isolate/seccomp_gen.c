@@ -1,38 +1,35 @@
-/* seccomp_gen: runs at build time and prints the sandbox's filter as a C table, so that no start pays for building it
- * (1.3-1.6 ms) and the programs need no libseccomp.
+/* seccomp_gen: runs at build time and prints the sandbox's two filters as C tables, so that no start pays for building
+ * them (1.3-1.6 ms) and the programs need no libseccomp.
  *
- * What the filter says is said to libseccomp, in two filters. The first lists what may be called: the rest is ENOSYS, other
- * architectures (i386, x32) too, so programs take the way they have for older kernels. The second refuses single arguments
- * with the error programs expect for them. Two, because the kernel reads some arguments as 32 bits, and to allow "anything
- * but this value" can only be said of 64.
+ * The first lists what may be called: the rest is ENOSYS, other architectures (i386, x32) too, so programs take the way
+ * they have for older kernels. The second refuses single arguments with the error programs expect for them. Two, because
+ * the kernel reads some arguments as 32 bits, and to allow "anything but this value" can only be said of 64.
  *
- * Loading takes the kernel half a microsecond for each instruction (it compiles them), in every sandbox, and libseccomp
- * writes 500. So what is loaded is one short program that says the same: calls that may be made with any arguments as a tree
- * of ranges, then the few that are looked at (seccomp_short.c). Both are run here over every call and whatever arguments a rule
- * speaks of, and where their answers differ there is no filter and no build.
+ * Loading takes the kernel half a microsecond for each instruction (it compiles them), in every sandbox. So calls that may
+ * be made with any arguments stand before libseccomp's program as a tree of ranges, a fourth of what it would write.
  */
 #include "base/own.h"
 #include "isolate/seccomp_calls.h"
-#include "isolate/seccomp_short.h"
 
 #include <errno.h>
 #include <linux/sched.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #define LOW32 0xffffffffu
 
-#define CALLS_SEEN                                                                                 \
-    512 /* every architecture's numbers end below this, but for those with a bit of their own */
-#define X32_BIT 0x40000000u
+#define NEW_NAMESPACES                                                                             \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
+     CLONE_NEWNET)
 
 static void need(int rc, const char *what)
 {
@@ -86,12 +83,6 @@ static scmp_filter_ctx make_allowed(void)
     allow_low32(f, SCMP_SYS(socketpair), 0, AF_UNIX);
     allow_low32(f, SCMP_SYS(personality), 0, PER_LINUX);
     allow_low32(f, SCMP_SYS(personality), 0, LOW32); /* asks, changes nothing */
-    EACH(c, seccomp_calls) {
-        int call = seccomp_syscall_resolve_name(c->name);
-
-        if (call >= 0) /* or this architecture, or this libseccomp, does not know it */
-            need(seccomp_rule_add(f, SCMP_ACT_ALLOW, call, 0), c->name);
-    }
     return f;
 }
 
@@ -167,124 +158,128 @@ static scmp_filter_ctx make_refused(void)
     return f;
 }
 
-/* ---- the short program, and whether it says the same ---- */
+/* ---- calls that may be made with any arguments ---- */
 
-static void export(scmp_filter_ctx f, struct seccomp_program *p)
-{
-    OWN_FD int fd = memfd_create("filter", MFD_CLOEXEC);
-    ssize_t n;
+#define CALLS_MAX 512
+#define JUMP_MAX  255 /* of a condition */
 
-    need(seccomp_export_bpf(f, fd), "export");
-    n = pread(fd, p->lines, sizeof p->lines, 0);
-    need(n > 0 && (size_t)n < sizeof p->lines ? 0 : -E2BIG, "a filter");
-    p->n = (size_t)n / sizeof p->lines[0];
-    seccomp_release(f);
-}
+enum { ALLOW = -1, NEXT = -2 }; /* where a condition leads: here, or to an instruction */
 
-static struct seccomp_program allowed, refused, short_one;
-static uint64_t compared;
-
-/* Of two filters that refuse, the word of the one that was loaded last counts. */
-static void compare(uint32_t arch, uint32_t call, uint64_t a0, uint64_t a1, uint64_t a2)
-{
-    struct seccomp_data data = { .nr = (int)call, .arch = arch, .args = { a0, a1, a2 } };
-    uint32_t want = seccomp_run(&refused, &data), got = seccomp_run(&short_one, &data);
-
-    if (want == SECCOMP_RET_ALLOW)
-        want = seccomp_run(&allowed, &data);
-    compared++;
-    if (got == want)
-        return;
-    fprintf(stderr, "seccomp_gen: call %u(%#llx, %#llx, %#llx): %#x, but the rules say %#x\n", call,
-            (unsigned long long)a0, (unsigned long long)a1, (unsigned long long)a2, got, want);
-    exit(1);
-}
-
-#define VALUES_MAX 512
-
-struct values {
-    uint64_t all[VALUES_MAX];
-    size_t n;
+/* Stretches of numbers: each begins where the last one ends, and the last one never ends. */
+struct stretch {
+    uint32_t from;
+    int leads_to;
 };
 
-static void add_value(struct values *v, uint64_t value)
+struct tree {
+    struct stretch stretches[2 * CALLS_MAX];
+    size_t stretch_count;
+    struct {
+        uint32_t number;
+        int above, below; /* at the number or above it; below it */
+    } nodes[2 * CALLS_MAX];
+    int n;
+};
+
+static int compare_calls(const void *a, const void *b)
 {
-    need(v->n + 3 <= VALUES_MAX ? 0 : -ERANGE, "values");
-    v->all[v->n++] = value;
-    v->all[v->n++] = value | 1ull << 32;
-    v->all[v->n++] = value | 1ull << 63;
+    const int *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
 }
 
-/* What rules speak of, and its neighbours. */
-static void find_values(struct values *few, struct values *many)
+static void find_stretches(struct tree *t)
 {
-    static const uint64_t named[] = { TIOCSTI,        TIOCLINUX,       LOW32,
-                                      NEW_NAMESPACES, S_ISUID,         S_ISUID | 0755,
-                                      0755,           SIGCHLD,         IPPROTO_MPTCP,
-                                      IPPROTO_SCTP,   IPPROTO_DCCP,    IPPROTO_UDPLITE,
-                                      IPPROTO_ICMPV6, CLONE_NEWCGROUP, AF_NETLINK,
-                                      AF_NETLINK + 1 };
+    int calls[CALLS_MAX];
+    size_t n = 0;
 
-    for (uint64_t i = 0; i < 12; i++)
-        add_value(few, i);
-    EACH(value, named)
-        add_value(few, *value);
-    for (size_t i = 0; i < few->n; i += 3)
-        add_value(many, few->all[i]);
-    for (uint64_t i = 12; i < 64; i++)
-        add_value(many, i);
-    for (unsigned bit = 6; bit < 32; bit++)
-        add_value(many, 1ull << bit);
+    EACH(c, seccomp_calls) {
+        int call = seccomp_syscall_resolve_name(c->name);
+
+        if (call >= 0 &&
+            n < CALLS_MAX) /* or this architecture, or this libseccomp, does not know it */
+            calls[n++] = call;
+    }
+    qsort(calls, n, sizeof *calls, compare_calls);
+    if (n == 0 || calls[0] > 0)
+        t->stretches[t->stretch_count++] = (struct stretch){ 0, NEXT };
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || calls[i] > calls[i - 1] + 1)
+            t->stretches[t->stretch_count++] = (struct stretch){ (uint32_t)calls[i], ALLOW };
+        if (i + 1 == n || calls[i + 1] > calls[i] + 1)
+            t->stretches[t->stretch_count++] = (struct stretch){ (uint32_t)calls[i] + 1, NEXT };
+    }
 }
 
-static void compare_ruled(uint32_t call)
+/* Halves the stretches until one is left. Returns where that begins. */
+static int plant(struct tree *t, size_t from, size_t to)
 {
-    static struct values few, many;
+    size_t middle = (from + to) / 2;
+    int at;
 
-    if (!few.n)
-        find_values(&few, &many);
-    for (size_t i = 0; i < few.n; i++)
-        for (size_t j = 0; j < few.n; j++)
-            for (size_t k = 0; k < few.n; k++)
-                compare(seccomp_arch_native(), call, few.all[i], few.all[j], few.all[k]);
-    for (size_t i = 0; i < many.n; i++)
-        for (size_t j = 0; j < few.n; j++) {
-            compare(seccomp_arch_native(), call, many.all[i], few.all[j], 0);
-            compare(seccomp_arch_native(), call, few.all[j], many.all[i], 0);
-            compare(seccomp_arch_native(), call, few.all[j], 0, many.all[i]);
-        }
+    if (to - from == 1)
+        return t->stretches[from].leads_to;
+    at = t->n++;
+    t->nodes[at].number = t->stretches[middle].from;
+    t->nodes[at].below = plant(t, from, middle);
+    t->nodes[at].above = plant(t, middle, to);
+    return at;
 }
 
-static void compare_all(void)
+static void print_line(unsigned code, unsigned jt, unsigned jf, unsigned k)
 {
-    static const uint64_t args[] = { 0, 1, 2, 17, LOW32, UINT64_MAX, NEW_NAMESPACES, S_ISUID };
-    const uint32_t archs[] = { seccomp_arch_native(), SCMP_ARCH_X86, SCMP_ARCH_ARM, 0 };
-    const char *name;
+    if (jt > JUMP_MAX || jf > JUMP_MAX)
+        need(-ERANGE, "a jump");
+    printf("    { 0x%04x, %u, %u, 0x%08x },\n", code, jt, jf, k);
+}
 
-    for (size_t i = 0; seccomp_short_ruled(i, &name); i++)
-        if (seccomp_syscall_resolve_name(name) >= 0)
-            compare_ruled((uint32_t)seccomp_syscall_resolve_name(name));
-    EACH(arch, archs)
-        EACH(arg, args)
-            for (uint32_t call = 0; call < 4 * CALLS_SEEN; call++) {
-                compare(*arch, call, *arg, *arg, *arg);
-                compare(*arch, call | X32_BIT, *arg, *arg, *arg);
-                compare(*arch, UINT32_MAX - call, *arg, *arg, *arg);
-            }
-    need(compared > 1000000 ? 0 : -ERANGE, "too little was compared");
+/* Of an instruction to where it leads. Behind the tree stands the one that allows, then libseccomp's program. */
+static unsigned jump(const struct tree *t, int at, int to)
+{
+    if (to == ALLOW)
+        to = t->n;
+    else if (to == NEXT)
+        to = t->n + 1;
+    return (unsigned)(to - at - 1);
+}
+
+static void print_tree(void)
+{
+    static struct tree t;
+
+    find_stretches(&t);
+    (void)plant(&t, 0, t.stretch_count);
+    print_line(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
+    print_line(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, seccomp_arch_native());
+    print_line(BPF_JMP | BPF_JA, 0, 0, (unsigned)t.n + 2); /* what libseccomp says of the others */
+    print_line(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < t.n; i++)
+        print_line(BPF_JMP | BPF_JGE | BPF_K, jump(&t, i, t.nodes[i].above),
+                   jump(&t, i, t.nodes[i].below), t.nodes[i].number);
+    print_line(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+}
+
+static void print_rules(scmp_filter_ctx f)
+{
+    OWN_FD int fd = memfd_create("filter", MFD_CLOEXEC);
+    struct sock_filter line;
+
+    need(seccomp_export_bpf(f, fd), "export");
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        exit(1);
+    while (read(fd, &line, sizeof line) == sizeof line)
+        print_line(line.code, line.jt, line.jf, line.k);
+    seccomp_release(f);
 }
 
 int main(void)
 {
-    export(make_allowed(), &allowed);
-    export(make_refused(), &refused);
-    need(seccomp_short_make(&short_one) ? 0 : -ERANGE, "a jump");
-    compare_all();
     printf("/* Made by seccomp_gen at build time. */\n#include <linux/filter.h>\n\n");
-    printf("static const struct sock_filter seccomp_filter[] = {\n");
-    for (size_t i = 0; i < short_one.n; i++)
-        printf("    { 0x%04x, %u, %u, 0x%08x },\n", short_one.lines[i].code, short_one.lines[i].jt,
-               short_one.lines[i].jf, short_one.lines[i].k);
+    printf("static const struct sock_filter seccomp_allowed[] = {\n");
+    print_tree();
+    print_rules(make_allowed());
+    printf("};\nstatic const struct sock_filter seccomp_refused[] = {\n");
+    print_rules(make_refused());
     printf("};\n");
     return ferror(stdout) != 0;
 }

@@ -51,6 +51,7 @@ struct kube_request {
     enum kube_patch patch;
     const char *manager; /* fieldManager; NULL: the client's own name. An apply must name one */
     bool is_forced;      /* apply */
+    bool is_lax; /* fieldValidation=Ignore: unknown fields go unsaid, and are not looked for */
     bool is_dry_run;
     /* list, delete collection */
     const char *labels, *fields; /* selectors */

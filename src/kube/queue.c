@@ -225,18 +225,21 @@ static void start(struct queue *q, struct queue_item *it)
 static void pump(void *ctx)
 {
     struct queue *q = ctx;
-    size_t most = q->spec.per_turn;
+    size_t most = q->spec.per_turn, workers = q->spec.workers;
 
-    if (q->spec.yields && q->spec.yields(q->spec.ctx))
+    if (q->spec.yields && q->spec.yields(q->spec.ctx)) {
         most = MAX(q->waiting_count / QUEUE_PART_YIELDING, (size_t)QUEUE_PER_TURN_YIELDING);
-    for (size_t i = 0; i < most && q->working_count < q->spec.workers; i++) {
+        workers = q->spec.workers_yielding;
+    }
+    for (size_t i = 0; i < most && q->working_count < workers; i++) {
         struct queue_item *it = q->is_closed ? NULL : take(q); /* the work may close the queue */
 
         if (!it)
             return;
         start(q, it);
     }
-    wake(q);
+    if (q->working_count < workers) /* else the next one that ends wakes it */
+        wake(q);
 }
 
 static void free_item(struct keymap_node *node, void *ctx)
@@ -337,6 +340,8 @@ struct queue *queue_new(struct ev_loop *loop, const struct queue_spec *spec)
     q->loop = loop;
     q->spec = *spec;
     q->spec.workers = MAX(spec->workers, 1u);
+    if (!spec->workers_yielding || spec->workers_yielding > q->spec.workers)
+        q->spec.workers_yielding = q->spec.workers;
     q->spec.per_turn = spec->per_turn ? spec->per_turn : QUEUE_PER_TURN;
     q->spec.first_ms = spec->first_ms ? spec->first_ms : QUEUE_RETRY_FIRST_MS;
     q->spec.most_ms = spec->most_ms ? spec->most_ms : QUEUE_RETRY_MOST_MS;

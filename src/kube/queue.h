@@ -36,13 +36,14 @@ enum queue_priority { QUEUE_LOW, QUEUE_NORMAL, QUEUE_HIGH };
 #define QUEUE_PART_YIELDING     32
 
 struct queue_spec {
-    const char *name;   /* in metrics; borrowed as long as the queue lives */
-    unsigned workers;   /* items worked on at once; at least one */
-    unsigned per_turn;  /* 0: QUEUE_PER_TURN */
-    uint64_t first_ms;  /* waits after failures double from here; 0: QUEUE_RETRY_FIRST_MS */
-    uint64_t most_ms;   /* up to here; 0: QUEUE_RETRY_MOST_MS */
-    double retry_rate;  /* retries a second, over all keys; 0: as many as there are */
-    double retry_burst; /* with retry_rate: as many may come at once */
+    const char *name;          /* in metrics; borrowed as long as the queue lives */
+    unsigned workers;          /* items worked on at once; at least one */
+    unsigned workers_yielding; /* the same while something more urgent is to be done; 0: as many */
+    unsigned per_turn;         /* 0: QUEUE_PER_TURN */
+    uint64_t first_ms;         /* waits after failures double from here; 0: QUEUE_RETRY_FIRST_MS */
+    uint64_t most_ms;          /* up to here; 0: QUEUE_RETRY_MOST_MS */
+    double retry_rate;         /* retries a second, over all keys; 0: as many as there are */
+    double retry_burst;        /* with retry_rate: as many may come at once */
     void (*work)(void *ctx, struct queue_item *item);
     bool (*yields)(
         void *

@@ -347,6 +347,33 @@ static void test_one_that_yields_takes_few(void **state)
     close_queue(&f);
 }
 
+static void test_one_that_yields_works_on_few(void **state)
+{
+    struct fixture f;
+    char name[16];
+
+    (void)state;
+    open_queue(&f, (struct queue_spec){ .workers = 10, .workers_yielding = 2, .yields = yields });
+    for (int i = 0; i < 8; i++) {
+        (void)snprintf(name, sizeof name, "%d", i);
+        queue_add(f.queue, "n", name, QUEUE_NORMAL);
+    }
+    is_urgent = true;
+    turns(&f, 3);
+    assert_string_equal(f.taken, "0 1 ");
+    queue_done(f.working[0]);
+    turns(&f, 3);
+    assert_string_equal(f.taken, "0 1 2 ");
+    is_urgent = false; /* seen when the next one ends */
+    queue_done(f.working[1]);
+    turns(&f, 1);
+    assert_string_equal(f.taken, "0 1 2 3 4 5 6 7 ");
+    for (int i = 2; i < 8; i++)
+        queue_done(f.working[i]);
+    f.working_count = 0;
+    close_queue(&f);
+}
+
 static void test_metrics_have_the_public_names(void **state)
 {
     struct fixture f;
@@ -421,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_closing_waits_for_the_workers_only),
         cmocka_unit_test(test_one_turn_takes_only_its_share),
         cmocka_unit_test(test_one_that_yields_takes_few),
+        cmocka_unit_test(test_one_that_yields_works_on_few),
         cmocka_unit_test(test_metrics_have_the_public_names),
         cmocka_unit_test(test_thousands_of_keys_come_and_go),
     };

@@ -80,6 +80,7 @@ static int make_query(struct rest_request *r, const struct kube_request *rq, str
     bool is_many = rq->verb == KUBE_LIST || rq->verb == KUBE_DELETE_COLLECTION;
 
     if (is_write && (add_query(r, "fieldManager", rq->manager, e) < 0 ||
+                     add_query(r, "fieldValidation", rq->is_lax ? "Ignore" : NULL, e) < 0 ||
                      add_query(r, "dryRun", rq->is_dry_run ? "All" : NULL, e) < 0))
         return -1;
     if (rq->verb == KUBE_PATCH && rq->is_forced && add_query(r, "force", "true", e) < 0)

@@ -113,8 +113,8 @@ static void test_writes(void **state)
           "POST /api/v1/namespaces/a/configmaps?fieldManager=me&dryRun=All application/json "
           "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"7\",\"name\":"
           "\"m\",\"namespace\":\"a\"},\"data\":{\"k\":\"v\"}}" },
-        { { .verb = KUBE_UPDATE, .kind = map, .object = o },
-          "PUT /api/v1/namespaces/a/configmaps/m application/json "
+        { { .verb = KUBE_UPDATE, .kind = map, .object = o, .is_lax = true },
+          "PUT /api/v1/namespaces/a/configmaps/m?fieldValidation=Ignore application/json "
           "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"7\",\"name\":"
           "\"m\",\"namespace\":\"a\"},\"data\":{\"k\":\"v\"}}" },
         { { .verb = KUBE_CREATE,
