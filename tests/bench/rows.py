@@ -10,6 +10,7 @@ import time
 
 import kube_rows
 import boxes
+import cluster_rows
 import load
 import router_rows
 import up_rows
@@ -337,10 +338,10 @@ def of_sandboxes(row):
 
 ROWS = {"exec64": exec64, "exec1": exec1, "probe": probe, "transfer": transfer, "memory": memory, "start": start,
         **{name: of_sandboxes(row) for name, row in boxes.ROWS.items()}, "json": json_row, "informer": informer, "binary": binary, "kube": kube_rows.kube, "local": kube_rows.local,
-        "claims": kube_rows.claims,
+        "claims": kube_rows.claims, **cluster_rows.ROWS,
         **{name: of_sandboxes(row) for name, row in (router_rows.ROWS | up_rows.ROWS).items()}}
 TITLES = {"exec64": "exec of /bin/true, 64 clients", "exec1": "exec of /bin/true, 1 client",
           "probe": "probe while 100 commands sleep and 64 clients execute", "upload": "upload of 100 MiB",
           "download": "download of 100 MiB", "memory": "memory, idle beside a second instance",
-          "start": "start: exec to serving", **boxes.TITLES, "json": "JSON, a 5 KB Pod", "informer": "a copy of 10,000 Pods, kept up", "binary": "the program", **kube_rows.TITLES,
+          "start": "start: exec to serving", **boxes.TITLES, "json": "JSON, a 5 KB Pod", "informer": "a copy of 10,000 Pods, kept up", "binary": "the program", **kube_rows.TITLES, **cluster_rows.TITLES,
           **router_rows.TITLES, **up_rows.TITLES}

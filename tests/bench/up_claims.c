@@ -1,9 +1,13 @@
-/* up_claims: how long a client of `silica up` waits for sandboxes: from the start of a claim's creation until a watch of the same
- * client shows it ready, over HTTPS on connections that are kept.
+/* up_claims: how long a client of `silica up`, or of a cluster, waits for sandboxes: from the start of a claim's creation until a
+ * watch of the same client shows it ready, over HTTPS on connections that are kept.
  *
- *     up_claims KUBECONFIG POOL each COUNT      one claim after the other; each is deleted, and the next made when all is quiet
- *     up_claims KUBECONFIG POOL stay COUNT      all of them at once, and they stay
+ *     up_claims KUBECONFIG POOL each COUNT        one claim after the other; each is deleted, and the next made when all is quiet
+ *     up_claims KUBECONFIG POOL stay COUNT        all of them at once, and they stay
+ *     up_claims KUBECONFIG POOL rate COUNT RATE   so many a second, whether the ones before are ready or not, and they stay
+ *     up_claims KUBECONFIG POOL loop COUNT MOST   at most so many that are not ready; each that is makes room, and they stay
  *
+ * NAMESPACE names another namespace than default. But for "each" it is the caller who sees to a full pool. Unready ones are those
+ * whose creation was asked for.
  * A pool with sandboxes gives warm ones, a pool of none cold ones. One line of JSON on stdout. */
 #include "base/log.h"
 #include "base/str.h"
@@ -16,14 +20,14 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
-#define COUNT_MAX    100000
-#define AT_ONCE      32    /* creations on their way */
-#define LOOK_MS      10    /* between two looks whether all is quiet */
-#define PATIENCE_MS  60000 /* for the next thing to happen */
-#define NAMESPACE    "default"
-#define GROUP        "extensions.agents.x-k8s.io"
-#define CLAIM_PREFIX "bench-"
+#define COUNT_MAX   100000
+#define AT_ONCE     32    /* creations on their way */
+#define LOOK_MS     10    /* between two looks whether all is quiet */
+#define PATIENCE_MS 60000 /* for the next thing to happen */
+#define TICK_MS     2     /* between two looks at what the rate asks for */
+#define GROUP       "extensions.agents.x-k8s.io"
 
 struct claim {
     struct bench *bench;
@@ -34,9 +38,12 @@ struct bench {
     struct ev_loop *loop;
     struct kube_client *client;
     struct informer *claims;
-    struct ev_timer look, patience;
-    const char *pool;
+    struct ev_timer look, patience, tick;
+    const char *pool, *namespace;
+    char prefix[32]; /* of its claims: others may be there from runs before */
     bool is_each;
+    double rate; /* claims a second; 0: as they are answered */
+    size_t most; /* unready at a time; 0: any number */
     size_t count, made, answered, ready;
     size_t pods; /* when all is quiet; SIZE_MAX: not known yet */
     int64_t started;
@@ -91,9 +98,9 @@ static void make_claim(struct bench *b)
     struct err e;
 
     (void)snprintf(json, sizeof json,
-                   "{\"metadata\":{\"name\":\"" CLAIM_PREFIX "%zu\"},"
+                   "{\"metadata\":{\"name\":\"%s%zu\"},"
                    "\"spec\":{\"warmPoolRef\":{\"name\":\"%s\"}}}",
-                   b->made++, b->pool);
+                   b->prefix, b->made++, b->pool);
     must(json_parse(span_cstr(json), NULL, &doc, &e) == 0 &&
              object_parse(kind, json_doc_root(doc), &o, &e) == 0,
          "a claim");
@@ -102,14 +109,27 @@ static void make_claim(struct bench *b)
     (void)kube_call_start(
         b->client,
         &(struct kube_request){
-            .verb = KUBE_CREATE, .kind = kind, .namespace = NAMESPACE, .object = o },
+            .verb = KUBE_CREATE, .kind = kind, .namespace = b->namespace, .object = o },
         on_created, c);
 }
 
 static void make_some(struct bench *b)
 {
-    while (!b->is_each && b->made < b->count && b->made - b->answered < AT_ONCE)
+    while (!b->is_each && !b->rate && b->made < b->count && b->made - b->answered < AT_ONCE &&
+           (!b->most || b->made - b->ready < b->most))
         make_claim(b);
+}
+
+/* What the rate asks for by now; one that comes late does not make the next ones late. */
+static void make_due(void *ctx)
+{
+    struct bench *b = ctx;
+    double due = (double)(now_ns() - b->started) / 1e9 * b->rate;
+
+    while (b->made < b->count && (double)b->made <= due)
+        make_claim(b);
+    if (b->made < b->count)
+        ev_timer_start(b->loop, &b->tick, TICK_MS, make_due, b);
 }
 
 static void on_deleted(void *ctx, const struct kube_answer *answer)
@@ -125,7 +145,7 @@ static void delete_claim(struct bench *b, const struct object *o)
     (void)kube_call_start(b->client,
                           &(struct kube_request){ .verb = KUBE_DELETE,
                                                   .kind = object_kind(o),
-                                                  .namespace = NAMESPACE,
+                                                  .namespace = b->namespace,
                                                   .name = object_name(o) },
                           on_deleted, b);
 }
@@ -137,8 +157,8 @@ static void see(struct bench *b, const struct object *o)
     struct claim *c;
     uint64_t i;
 
-    if (!span_starts(name, CLAIM_PREFIX) ||
-        !str_u64(span_skip(name, strlen(CLAIM_PREFIX)), COUNT_MAX, &i) || i >= b->made ||
+    if (!span_starts(name, b->prefix) ||
+        !str_u64(span_skip(name, strlen(b->prefix)), COUNT_MAX, &i) || i >= b->made ||
         b->all[i].ready || !condition_is(object_at(o, "status.conditions"), "Ready", "True"))
         return;
     c = &b->all[i];
@@ -149,6 +169,8 @@ static void see(struct bench *b, const struct object *o)
         delete_claim(b, o);
     else if (b->ready == b->count)
         ev_loop_stop(b->loop);
+    else
+        make_some(b);
 }
 
 static void on_add(void *ctx, struct object *o, bool is_initial)
@@ -182,10 +204,7 @@ static void on_pods(void *ctx, const struct kube_answer *answer)
     }
     if (!b->started)
         b->started = now_ns();
-    if (b->is_each)
-        make_claim(b);
-    else
-        make_some(b);
+    make_claim(b);
 }
 
 static void on_pool(void *ctx, const struct kube_answer *answer)
@@ -202,7 +221,7 @@ static void on_pool(void *ctx, const struct kube_answer *answer)
         (void)kube_call_start(b->client,
                               &(struct kube_request){ .verb = KUBE_LIST,
                                                       .kind = kind_find("", "v1", "pods"),
-                                                      .namespace = NAMESPACE },
+                                                      .namespace = b->namespace },
                               on_pods, b);
 }
 
@@ -214,14 +233,24 @@ static void look(void *ctx)
         b->client,
         &(struct kube_request){ .verb = KUBE_GET,
                                 .kind = kind_find(GROUP, NULL, "sandboxwarmpools"),
-                                .namespace = NAMESPACE,
+                                .namespace = b->namespace,
                                 .name = b->pool },
         on_pool, b);
 }
 
 static void on_synced(void *ctx)
 {
-    look(ctx);
+    struct bench *b = ctx;
+
+    if (b->is_each) {
+        look(b);
+        return;
+    }
+    b->started = now_ns();
+    if (b->rate)
+        make_due(b);
+    else
+        make_some(b);
 }
 
 /* ---- life ---- */
@@ -241,10 +270,13 @@ static void report(const struct bench *b)
     sort_values(ready, b->count);
     sort_values(answered, b->count);
     printf("{\"count\":%zu,\"p50_us\":%.0f,\"p90_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f,"
-           "\"answer_p50_us\":%.0f,\"all_us\":%" PRId64 "}\n",
+           "\"answer_p50_us\":%.0f,\"all_us\":%" PRId64 ",\"took_us\":[",
            b->count, percentile_us(ready, b->count, 0.5), percentile_us(ready, b->count, 0.9),
            percentile_us(ready, b->count, 0.99), percentile_us(ready, b->count, 1),
            percentile_us(answered, b->count, 0.5), (last - b->started) / 1000);
+    for (size_t i = 0; i < b->count; i++) /* for those who put several runs together */
+        printf("%s%" PRId64, i ? "," : "", ready[i] / 1000);
+    printf("]}\n");
     free(ready);
     free(answered);
 }
@@ -262,7 +294,7 @@ static int run(struct bench *b, const char *file, struct err *e)
             0 ||
         informer_new(b->client,
                      &(struct informer_spec){ .kind = kind_find(GROUP, NULL, "sandboxclaims"),
-                                              .namespace = NAMESPACE },
+                                              .namespace = b->namespace },
                      &b->claims, e) < 0)
         return -1;
     informer_listen(b->claims, &listener, b);
@@ -273,18 +305,42 @@ static int run(struct bench *b, const char *file, struct err *e)
     return 0;
 }
 
+static int usage(void)
+{
+    (void)fprintf(stderr, "usage: up_claims KUBECONFIG POOL each|stay COUNT\n"
+                          "       up_claims KUBECONFIG POOL rate COUNT RATE\n"
+                          "       up_claims KUBECONFIG POOL loop COUNT MOST\n");
+    return 2;
+}
+
+/* more: what stands behind the count; or NULL. */
+static bool set_mode(struct bench *b, const char *mode, const char *more)
+{
+    long n = more ? number(more, "rate or most") : 0;
+
+    b->is_each = strcmp(mode, "each") == 0;
+    if (b->is_each || strcmp(mode, "stay") == 0)
+        return !more;
+    if (strcmp(mode, "rate") == 0)
+        b->rate = (double)n;
+    else if (strcmp(mode, "loop") == 0)
+        b->most = (size_t)n;
+    return n > 0 && (b->rate || b->most);
+}
+
 int main(int argc, char **argv)
 {
     static struct bench b = { .pods = SIZE_MAX };
     struct err e;
 
     log_open(2, LOG_WARN, LOG_TEXT);
-    if (argc != 5 || (strcmp(argv[3], "each") != 0 && strcmp(argv[3], "stay") != 0)) {
-        (void)fprintf(stderr, "usage: up_claims KUBECONFIG POOL each|stay COUNT\n");
-        return 2;
-    }
+    if (argc != 5 && argc != 6)
+        return usage();
     b.pool = argv[2];
-    b.is_each = strcmp(argv[3], "each") == 0;
+    b.namespace = getenv("NAMESPACE") ? getenv("NAMESPACE") : "default";
+    (void)snprintf(b.prefix, sizeof b.prefix, "bench-%ld-", (long)getpid());
+    if (!set_mode(&b, argv[3], argv[5]))
+        return usage();
     b.count = (size_t)number(argv[4], "count");
     must(b.count > 0 && b.count <= COUNT_MAX, "count");
     b.all = calloc(b.count, sizeof *b.all);
