@@ -248,8 +248,9 @@ static void only_what_it_shows_wakes_a_claim(void **state)
     (void)world_patch(w, sandbox(), object_name(s), NULL, "{'metadata':{'labels':{'x':'y'}}}");
     world_idle(w, 50);
     assert_int_equal(looks(w), before);
-    (void)world_patch(w, known_kinds()->pod, object_name(s), "status",
-                      "{'status':{'podIPs':[{'ip':'127.1.0.1'},{'ip':'fd00::1'}]}}");
+    (void)world_patch(
+        w, known_kinds()->pod, object_name(s), "status",
+        "{'status':{'podIP':'127.1.0.1','podIPs':[{'ip':'127.1.0.1'},{'ip':'fd00::1'}]}}");
     for (int i = 0; i < 5000 && looks(w) == before; i++)
         world_idle(w, 2);
     assert_true(looks(w) > before);

@@ -13,7 +13,7 @@ int suite_tear_down(void **state);
 /* A condition is "True Reason Message", or begins so. */
 bool suite_has_condition(const struct object *o, const char *type, const char *text);
 
-/* So many of a kind, and not one more a little later. */
+/* So many of a kind, and not one more a little later. Of Events, those that are not about Pods. */
 void suite_until_count(struct world *w, const struct kind *kind, size_t n);
 
 /* ---- a template "t", a pool "p" of it, claims ---- */

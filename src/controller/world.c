@@ -9,6 +9,7 @@
 #include "kube/informer.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -310,15 +311,30 @@ static void on_pod_update(void *ctx, struct object *old, struct object *now)
     make_run(ctx, now);
 }
 
-void world_hold_pods(struct world *w, bool is_held)
+/* Whoever plays the nodes stands still: Pods get a node, and nobody says that they run. */
+static void hold_nodes(struct world *w, bool is_held)
+{
+    if (kill(w->suite->nodes_pid, is_held ? SIGSTOP : SIGCONT) < 0)
+        fail_msg("cannot signal process %d, which plays the nodes", (int)w->suite->nodes_pid);
+}
+
+static void hold_stand_in(struct world_nodes *n, bool is_held)
 {
     OWN(informer_walk_done) struct informer_walk walk;
     struct object *pod;
 
-    w->nodes->is_held = is_held;
-    informer_walk_all(&walk, w->nodes->pods);
+    n->is_held = is_held;
+    informer_walk_all(&walk, n->pods);
     while ((pod = informer_walk_next(&walk)))
-        make_run(w->nodes, pod);
+        make_run(n, pod);
+}
+
+void world_hold_pods(struct world *w, bool is_held)
+{
+    if (w->nodes)
+        hold_stand_in(w->nodes, is_held);
+    else
+        hold_nodes(w, is_held);
 }
 
 static void start_nodes(struct world *w)
@@ -374,7 +390,8 @@ void world_open(struct world *w, const struct client_suite *suite)
     (void)snprintf(w->namespace, sizeof w->namespace, "suite-ctrl-%u", ++serial);
     (void)world_create(w, kind_find("", "v1", "namespaces"), "{'metadata':{'name':'%s'}}",
                        w->namespace);
-    start_nodes(w);
+    if (!suite->nodes_pid)
+        start_nodes(w);
     world_start(w);
 }
 
@@ -382,7 +399,10 @@ void world_close(struct world *w)
 {
     if (w->controller)
         world_stop(w);
-    informer_close(w->nodes->pods);
+    if (w->nodes)
+        informer_close(w->nodes->pods);
+    else
+        hold_nodes(w, false); /* a test may have failed while it held them */
     world_idle(w, 1);
     free(w->nodes);
     kube_client_free(w->client);

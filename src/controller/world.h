@@ -21,7 +21,7 @@ struct world {
     struct kube_client *client;
     struct faults *faults; /* what is to go wrong with its calls; nothing, unless a test says so */
     struct controller *controller;
-    struct world_nodes *nodes;
+    struct world_nodes *nodes; /* NULL: the suite's nodes_pid makes Pods run */
     struct controller_config
         config; /* of the next world_start; changed by tests of what operators set */
     bool is_done;

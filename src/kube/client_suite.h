@@ -11,6 +11,8 @@
 
 #include "kube/client.h"
 
+#include <sys/types.h>
+
 struct client_suite {
     struct ev_loop *loop;
     /* A new client that may do everything; the suite frees it. */
@@ -22,6 +24,9 @@ struct client_suite {
     bool has_one_version;
     /* Objects are no store's of this process: whoever keeps copies may keep less of them. */
     bool is_remote;
+    /* The process that makes the server's Pods run, as KWOK does; 0: there is none, and tests that want them to run see to it
+     * themselves. */
+    pid_t nodes_pid;
 };
 
 /* The number of tests that failed, as cmocka counts. */

@@ -16,6 +16,7 @@ struct queue_item {
     struct ev_timer later;
     uint64_t since_us; /* when it began to wait, or to be worked on */
     unsigned failures;
+    uint64_t retry_due_ms; /* by the loop's clock: when the last failure is to be made good */
     enum queue_priority priority;
     bool is_waiting, is_working;
     bool is_wanted; /* added while it was worked on */
@@ -321,13 +322,20 @@ void queue_done_after(struct queue_item *item, uint64_t ms)
 void queue_retry(struct queue_item *item)
 {
     struct queue *q = item->queue;
-    uint64_t ms, rate_ms;
+    uint64_t ms, rate_ms, now_ms = ev_now_ms(q->loop);
 
+    q->retry_count++;
+    /* Somebody added it before its time, and it failed again: that says nothing new about how long to wait. Otherwise a key about
+     * which much happens while it cannot succeed would be put off for a quarter of an hour within a second. */
+    if (item->failures && now_ms < item->retry_due_ms) {
+        finish(item, item->retry_due_ms - now_ms);
+        return;
+    }
     if (item->failures < UINT32_MAX)
         item->failures++;
-    q->retry_count++;
     ms = backoff_ms(q->spec.first_ms, q->spec.most_ms, item->failures);
-    rate_ms = bucket_reserve_ms(&q->retries, ev_now_ms(q->loop));
+    rate_ms = bucket_reserve_ms(&q->retries, now_ms);
+    item->retry_due_ms = now_ms + MAX(ms, rate_ms);
     finish(item, MAX(ms, rate_ms));
 }
 

@@ -63,13 +63,14 @@ void queue_add_after(struct queue *q, const char *namespace, const char *name, u
 struct queue *queue_of(const struct queue_item *item);
 const char *queue_item_namespace(const struct queue_item *item);
 const char *queue_item_name(const struct queue_item *item);
-unsigned queue_item_failures(const struct queue_item *item); /* in a row, before this time */
+/* In a row, before this time; those of times when it came before it was due are not among them. */
+unsigned queue_item_failures(const struct queue_item *item);
 
 /* Ends the work: it is as it should be. */
 void queue_done(struct queue_item *item);
 /* The same, and it is looked at again in so many ms. */
 void queue_done_after(struct queue_item *item, uint64_t ms);
-/* Ends the work: it failed and comes again, each time twice as long after. */
+/* Ends the work: it failed and comes again, each time twice as long after; or when it was due anyway, if it was added before. */
 void queue_retry(struct queue_item *item);
 
 /* No item is started any more; `closed` is called once all that are worked on have ended, and the queue is gone. */

@@ -246,6 +246,24 @@ static void test_a_key_that_failed_and_was_added_comes_at_once(void **state)
     close_queue(&f);
 }
 
+static void test_failures_before_it_is_due_prolong_nothing(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_queue(&f, (struct queue_spec){ .workers = 1, .first_ms = 60000, .most_ms = 3600000 });
+    queue_add(f.queue, "n", "a", QUEUE_NORMAL);
+    turns(&f, 2);
+    for (int i = 0; i < 3; i++) {
+        queue_add(f.queue, "n", "a", QUEUE_NORMAL);
+        queue_retry(take_first(&f));
+        turns(&f, 2);
+        assert_int_equal(queue_item_failures(f.working[0]), 1);
+    }
+    assert_string_equal(f.taken, "a a a a ");
+    close_queue(&f);
+}
+
 static void test_all_retries_together_have_a_rate(void **state)
 {
     struct fixture f;
@@ -443,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_higher_priorities_come_first_and_lower_ones_do_not_starve),
         cmocka_unit_test(test_of_several_moments_the_earliest_stays),
         cmocka_unit_test(test_failures_wait_longer_each_time_and_a_success_forgets_them),
+        cmocka_unit_test(test_failures_before_it_is_due_prolong_nothing),
         cmocka_unit_test(test_a_key_that_failed_and_was_added_comes_at_once),
         cmocka_unit_test(test_all_retries_together_have_a_rate),
         cmocka_unit_test(test_closing_waits_for_the_workers_only),

@@ -2,13 +2,15 @@
  *
  *     controller_suite KUBECONFIG
  *
- * ONE_VERSION in the environment: the server has no other versions than the stored ones. tests/conformance runs it on the real
- * control plane. */
+ * ONE_VERSION in the environment: the server has no other versions than the stored ones. NODES_PID: the process that plays its
+ * nodes. tests/conformance runs it on the real control plane. */
 #include "base/log.h"
+#include "base/str.h"
 #include "controller/suite.h"
 #include "ev/loop.h"
 #include "kubeclient/kubeclient.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 struct target {
@@ -35,6 +37,8 @@ int main(int argc, char **argv)
 {
     struct target t = { .file = argv[1] };
     struct client_suite suite = { .open = open_client, .is_remote = true, .ctx = &t };
+    const char *nodes = getenv("NODES_PID");
+    uint64_t pid = 0;
     struct err e;
     int failed;
 
@@ -49,6 +53,11 @@ int main(int argc, char **argv)
     }
     suite.loop = t.loop;
     suite.has_one_version = getenv("ONE_VERSION") != NULL;
+    if (nodes && !str_u64(span_cstr(nodes), INT_MAX, &pid)) {
+        (void)fprintf(stderr, "NODES_PID is '%s', not a process\n", nodes);
+        return 2;
+    }
+    suite.nodes_pid = (pid_t)pid;
     failed = controller_suite_run(&suite);
     ev_loop_free(t.loop);
     return failed;
