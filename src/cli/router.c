@@ -9,6 +9,7 @@
 #include "kubeclient/kubeclient.h"
 #include "net/resolve.h"
 #include "router/known.h"
+#include "router/overview.h"
 #include "router/router.h"
 #include "router/sockets.h"
 
@@ -24,6 +25,7 @@ struct role {
     struct pod_socket tunnel, node; /* their directories; -1: none */
     struct dial_plug *sockets;      /* the node's */
     struct authorizer *authorizer;
+    struct overview *overview;
     struct router *router;
     struct ev_timer timer; /* the cache's, then the drain's */
     bool is_ready;
@@ -206,6 +208,8 @@ static int open_parts(struct role *r, struct err *e)
             return err_wrap(e, "--pod-sockets");
         config.sockets = r->sockets = sockets_new(r->s.loop, &r->node.addr);
     }
+    if (o->has_status_page && r->s.client)
+        config.overview = r->overview = overview_new(r->s.client);
     config.picker = r->picker;
     config.authorizer = r->authorizer;
     return router_open(r->s.loop, &config, &r->router, e) < 0 || serving_show(&r->s, &show, e) < 0
@@ -221,6 +225,7 @@ static void close_parts(struct role *r)
     known_free(r->picker);
     serving_disconnect(&r->s);
     authorizer_free(r->authorizer);
+    overview_free(r->overview);
     pod_socket_close(&r->tunnel);
     pod_socket_close(&r->node);
     serving_close(&r->s);

@@ -12,7 +12,7 @@ struct router_options {
     const char *kubeconfig, *listen, *tls_listen, *metrics, *health, *cluster_domain;
     const char *tunnel, *pod_sockets; /* unix sockets */
     uint64_t ready_fd, listen_fd;
-    bool is_port_shared, is_help;
+    bool is_port_shared, has_status_page, is_help;
     /* who may */
     bool is_unauthenticated_allowed, is_token_required;
     struct opt_list allow_origin, allow_host, trusted_proxies;

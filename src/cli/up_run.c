@@ -294,13 +294,14 @@ static int add_router(struct up *u, struct err *e)
 
     while (argv[n])
         n++;
-    for (size_t i = 0; i < u->o->allow_hosts.n && n + 6 < LEN(argv); i++) {
+    for (size_t i = 0; i < u->o->allow_hosts.n && n + 7 < LEN(argv); i++) {
         argv[n++] = "--allow-host";
         argv[n++] = u->o->allow_hosts.v[i];
     }
     argv[n++] = "--pod-sockets";
     argv[n++] = u->node_sockets;
     memcpy(u->router_argv, argv, sizeof argv); /* tunnels are the first one's */
+    argv[n++] = "--status-page";
     argv[n++] = "--tunnel-socket";
     argv[n++] = u->router_socket;
     u->gate = gate_new(u->s.loop, u->s.children, &gate);

@@ -8,6 +8,7 @@
 #include "http/limits.h"
 #include "router/caller.h"
 #include "router/fields.h"
+#include "router/overview.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct hop {
     struct target target;
     struct refusal bad; /* status 0: the target is right */
     struct review_wait review;
+    struct overview_wait page;
     struct picked at;
     struct pick pick;
     struct ev_timer wait; /* between tries */
@@ -117,6 +119,7 @@ static void on_gone(void *ctx)
         h->status = GONE_STATUS;
     ev_post_cancel(&h->begin);
     review_cancel(&h->review);
+    overview_cancel(&h->page);
     pick_cancel(&h->pick);
     ev_timer_stop(h->hops->loop, &h->wait);
     if (h->call)
@@ -532,6 +535,23 @@ static void judge(struct hop *h)
         on_verdict(h, verdict, &why);
 }
 
+static void on_page(void *ctx, int status, struct span text)
+{
+    struct hop *h = ctx;
+    struct http_exchange *x = take_ptr(&h->x);
+
+    h->status = status;
+    if (status == 200) {
+        h->out_bytes = text.n;
+        overview_answer(x, text);
+    } else {
+        OWN_MEM char *why = span_dup(text);
+
+        http_answer_detail(x, status, why);
+    }
+    over(h);
+}
+
 void hop_start(struct hops *hops, struct http_exchange *x)
 {
     struct hop *h = hop_new(hops, x);
@@ -555,6 +575,12 @@ void hop_start(struct hops *hops, struct http_exchange *x)
     }
     if (door->is_guarded && !guard_is_local_host(http_req(x), &c->allow_host)) {
         refuse(h, 403, "this Host is not allowed; see --allow-host");
+        return;
+    }
+    if (c->overview && door == &c->plain && door->is_owner_only && overview_is_asked_for(x)) {
+        h->page.done = on_page;
+        h->page.ctx = h;
+        overview_start(c->overview, &h->page);
         return;
     }
     if (grpc_is_call(http_req(x)))

@@ -16,6 +16,7 @@
 #include "router/trust.h"
 
 struct dial_resolver;
+struct overview;
 struct router;
 
 /* One of the ways in. */
@@ -37,7 +38,9 @@ struct router_config {
     struct router_door tunnel;         /* its listen_fd, a unix socket, if any (tunnel.h) */
     struct secure_config certificates; /* of tls */
     struct trust proxies;              /* whose X-Forwarded-* count */
-    bool is_port_shared;               /* several routers listen there */
+    struct overview
+        *overview; /* the page about this machine, for browsers of the owner at `plain`; or NULL */
+    bool is_port_shared; /* several routers listen there */
     struct opt_list allow_origin, allow_host;
     uint64_t head_ms;        /* for an answer to begin; 0: the request's timeout */
     uint64_t max_body_bytes; /* of a request; 0: any */

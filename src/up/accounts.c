@@ -33,6 +33,9 @@ static const struct account_row {
       RULE("\"coordination.k8s.io\"", "\"leases\"", READ ",\"create\",\"update\",\"patch\"") },
     { "router",
       RULE("\"\"", "\"pods\"", READ) "," RULE("\"agents.x-k8s.io\"", "\"sandboxes\"", READ) ","
+      /* for the page at its address */
+      RULE("\"extensions.agents.x-k8s.io\"", "\"sandboxclaims\",\"sandboxwarmpools\"", "\"list\"") ","
+      RULE("\"\"", "\"events\"", "\"list\"") ","
       RULE("\"authorization.k8s.io\"", "\"subjectaccessreviews\"", "\"create\"") },
 };
 /* clang-format on */

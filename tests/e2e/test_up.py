@@ -195,6 +195,8 @@ def test_rights_of_the_parts(up):
         return up.api.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
 
     assert may("router", "watch", "", "pods") and may("router", "list", "agents.x-k8s.io", "sandboxes")
+    assert may("router", "list", "extensions.agents.x-k8s.io", "sandboxclaims") and may("router", "list", "", "events")
+    assert not may("router", "delete", "extensions.agents.x-k8s.io", "sandboxclaims") and not may("router", "create", "", "events")
     assert not may("router", "get", "", "secrets") and not may("router", "delete", "", "pods")
     assert may("router", "create", "authorization.k8s.io", "subjectaccessreviews")
     assert not may("router", "create", "", "pods", "portforward") and not may("router", "create", "authentication.k8s.io", "tokenreviews")

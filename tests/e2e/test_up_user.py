@@ -61,6 +61,8 @@ def test_a_sandbox_of_a_user(up):
     body, _, code = curl(caller.NOBODY, f"{up.ready['router']}/execute", *to, *ask)
     assert (code, json.loads(body)["stdout"]) == ("200", "mine\n")
     assert curl(STRANGER, f"{up.ready['router']}/execute", *to, *ask)[2] == "403"
+    page = ["-H", "Accept: text/html", f"{up.ready['router']}/"]
+    assert curl(caller.NOBODY, *page)[2] == "200" and curl(STRANGER, *page)[2] == "403"
     assert curl(caller.NOBODY, f"http://{address}:8888/execute", *ask)[2] == "200"
     assert curl(STRANGER, f"http://{address}:8888/execute", *ask)[2] != "200"
     assert curl(STRANGER, "-k", f"https://{up.ready['listen'][0]}/api/v1/pods")[2] in ("401", "403")
