@@ -41,7 +41,9 @@ void members_keys(struct informer_keys *out, const struct object *sandbox, const
     is_owned = object_owner_controller(sandbox, &owner);
     if (is_owned)
         informer_key(out, key_of(text, owner.uid, state_of(sandbox)));
-    if (!object_is_deleting(sandbox) && (!is_owned || !launch || strcmp(launch, LAUNCH_WARM) != 0))
+    if (!object_is_deleting(sandbox) &&
+        (!is_owned || !launch || strcmp(launch, LAUNCH_WARM) != 0 ||
+         condition_is(object_at(sandbox, "status.conditions"), COND_FINISHED, "True")))
         informer_key(out, key_of(text, is_owned ? owner.uid : label, STATE_ODD));
 }
 

@@ -13,7 +13,7 @@ struct member_counts {
     size_t ready, unready; /* owned by the pool */
     size_t going;          /* owned by it, and on their way out */
     size_t
-        odd; /* to be taken in: owned by nobody, or not saying how they were started; may count above too */
+        odd; /* to be taken in: owned by nobody, or not saying how they were started; or ended. May count above too */
 };
 
 /* The keys of a sandbox that carries the label of a pool. */

@@ -139,9 +139,18 @@ static bool cannot_be_scheduled(const struct making *m, const struct object *mem
            strcmp(condition_reason(conditions, COND_POD_SCHEDULED), "Unschedulable") == 0;
 }
 
+/* One whose Pod has ended never becomes ready. */
+static uint64_t grace_of(const struct making *m, const struct object *member)
+{
+    return condition_is(object_at(member, "status.conditions"), COND_FINISHED, "True")
+               ? MIN(m->config->grace_ms, (uint64_t)POOL_FINISHED_MS)
+               : m->config->grace_ms;
+}
+
 /* False: it has had its time, and goes. */
 static bool is_kept(struct making *m, const struct object *member)
 {
+    uint64_t grace_ms = grace_of(m, member);
     int64_t age;
 
     if (is_ready(member)) {
@@ -151,8 +160,8 @@ static bool is_kept(struct making *m, const struct object *member)
     age = age_ms(m, member);
     if (age < 0)
         return true;
-    if ((uint64_t)age <= m->config->grace_ms) {
-        look_again(m, m->config->grace_ms - (uint64_t)age + POOL_GRACE_MARGIN_MS);
+    if ((uint64_t)age <= grace_ms) {
+        look_again(m, grace_ms - (uint64_t)age + POOL_GRACE_MARGIN_MS);
         return true;
     }
     if (!cannot_be_scheduled(m, member))

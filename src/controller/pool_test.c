@@ -148,6 +148,13 @@ static void refill_rate(void **state)
     "sandbox-template-hash':'%s'}},'spec':{'podTemplate':{'spec':{'containers':[{'name':'c',"      \
     "'image':'" image "'}],'automountServiceAccountToken':false,'dnsPolicy':'None','dnsConfig':{"  \
     "'nameservers':['8.8.8.8','1.1.1.1']}}}}}"
+#define ENDED(name, made)                                                                          \
+    "{'metadata':{'namespace':'n','name':'" name "','uid':'" name                                  \
+    "','resourceVersion':'5','creationTimestamp':'" made "','labels':{'" A                         \
+    "launch-type':'warm','" A "sandbox-template-ref-hash':'" REF "','" A                           \
+    "sandbox-template-hash':'%s'},'ownerReferences':[{'kind':'SandboxWarmPool','uid':'u1',"        \
+    "'controller':true}]},'spec':{},'status':{'conditions':[{'type':'Finished','status':'True'},{" \
+    "'type':'Ready','status':'False'}]}}"
 #define OLD_ONE(name)                                                                              \
     "{'metadata':{'namespace':'n','name':'" name "','uid':'" name                                  \
     "','resourceVersion':'5','creationTimestamp':'2026-11-16T09:00:00Z','labels':{'x':'%s','" A    \
@@ -228,6 +235,14 @@ static const struct row {
       "delete Sandbox n/a uid=a version=5\n",
       "0/0",
       false },
+    { "one that has ended goes before its time is up",
+      "'replicas':2",
+      false,
+      { ENDED("a", "2026-11-16T09:59:00Z"), ENDED("b", "2026-11-16T09:59:58Z") },
+      0,
+      "delete Sandbox n/a uid=a version=5\n",
+      "1/0",
+      true },
     { "OnReplenish keeps what is stale",
       "'replicas':1,'updateStrategy':{'type':'OnReplenish'}",
       false,

@@ -508,6 +508,11 @@ static bool is_ready(const struct object *o)
     return condition_is(object_at(o, "status.conditions"), COND_READY, "True");
 }
 
+static bool has_ended(const struct object *o)
+{
+    return condition_is(object_at(o, "status.conditions"), COND_FINISHED, "True");
+}
+
 /* A member changed in a way that a pool counts. */
 static bool counts(const struct change *c)
 {
@@ -518,7 +523,7 @@ static bool counts(const struct change *c)
     if (owner_pool(c->was, &was) != owner_pool(c->now, &now))
         return true;
     return object_is_deleting(c->was) != object_is_deleting(c->now) ||
-           is_ready(c->was) != is_ready(c->now);
+           is_ready(c->was) != is_ready(c->now) || has_ended(c->was) != has_ended(c->now);
 }
 
 /* What was asked for has come: the expectations are lowered before the pool is woken. */

@@ -165,6 +165,7 @@ static bool is_built_in(const struct object *o)
 {
     return strcmp(object_kind(o)->plural, "deployments") == 0 &&
            (strcmp(object_name(o), UP_CONTROLLER) == 0 ||
+            strcmp(object_name(o), UP_ROUTER) == 0 ||
             strcmp(object_name(o), "sandbox-router-deployment") == 0);
 }
 

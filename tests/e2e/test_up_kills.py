@@ -1,22 +1,23 @@
 """Any process of `silica up`, killed at any moment under load: sandboxes go on, and answer again; nothing is lost or left.
 
-SILICA_KILLS and SILICA_CLIENTS say how many (make soak-up: 100 and 50)."""
+SILICA_KILLS and SILICA_CLIENTS say how many (make soak-up: 100 and 50). The keeper is another matter: its sandboxes end with it."""
 
 import http.client
 import json
 import os
 import random
+import signal
 import threading
 
 import pytest
 
-from harness import proc
+from harness import owner, proc
 from harness.server import wait_until
 from lib.up import Up
 
 pytestmark = pytest.mark.ours
-KILLS = int(os.environ.get("SILICA_KILLS", "15"))
-CLIENTS = int(os.environ.get("SILICA_CLIENTS", "8"))
+KILLS = int(os.environ.get("SILICA_KILLS", "30"))
+CLIENTS = int(os.environ.get("SILICA_CLIENTS", "50"))
 PATH = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default"
 
 
@@ -73,6 +74,19 @@ def pods_of(up, names):
             for p in listed if p["metadata"]["name"] in names}
 
 
+def kill(up, part):
+    """Returns when another one is there."""
+    if part == "spawner":
+        os.kill(owner.spawner_of(up.data), signal.SIGKILL)
+        return  # the keeper starts another one when it needs it
+    pid = up.kill(part)
+    if part == "up":
+        up.process.wait()
+        up.start()
+    else:
+        up.wait_back(part, pid)
+
+
 def test_killed_under_load():
     seed = int(os.environ.get("SILICA_SEED", random.randrange(1 << 30)))
     dice = random.Random(seed)
@@ -85,15 +99,10 @@ def test_killed_under_load():
         before = pods_of(up, names)
         killed = []
         for _ in range(KILLS):
-            part = dice.choice(["control", "node", "router", "parts", "up"])
+            part = dice.choice(["control", "node", "router", "parts", "up", "spawner"])
             killed.append(part)
             seen = [c.answers for c in clients]
-            pid = up.kill(part)
-            if part == "up":
-                up.process.wait()
-                up.start()
-            else:
-                up.wait_back(part, pid)
+            kill(up, part)
             wait_until(lambda: all(c.answers > n for c, n in zip(clients, seen)), 60, f"all answer (seed {seed}, {killed})\n{up.said()}")
         for c in clients:
             c.is_over = True
@@ -105,5 +114,40 @@ def test_killed_under_load():
             up.api.call("DELETE", f"{PATH}/sandboxclaims/load-{c.number}")
         wait_until(lambda: not pods_of(up, names), 60, "their Pods are gone")
         up.wait_warm()
+        data = str(up.data)
+    wait_until(lambda: not proc.with_argument(data), 30, "nothing is left")
+
+
+def condition(thing, kind):
+    return next((c for c in thing.get("status", {}).get("conditions", []) if c["type"] == kind), {"status": "Unknown"})
+
+
+def test_the_keeper_is_killed():
+    """Its sandboxes end with it; claims, sandboxes, Pods and Events say so, pools are filled again, and new claims get theirs."""
+    with Up() as up:
+        up.wait_warm()
+        lost = claim(up, 0)
+        up.wait_warm()
+        old = {p["metadata"]["uid"] for p in up.api.call("GET", "/api/v1/namespaces/default/pods")["items"]}
+        os.kill(owner.keeper_of(up.data), signal.SIGKILL)
+
+        def is_told():
+            return condition(up.api.call("GET", f"{PATH}/sandboxclaims/load-0"), "Ready")["status"] == "False"
+
+        wait_until(is_told, 60, f"its claim says so\n{up.said()}")
+        assert condition(up.api.call("GET", f"{PATH}/sandboxclaims/load-0"), "Finished")["reason"] == "PodFailed"
+        pod = up.api.call("GET", f"/api/v1/namespaces/default/pods/{lost}")
+        assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "SandboxLost")
+        told = [line.split() for line in up.kubectl("events", "--for", f"pod/{lost}").splitlines()]
+        assert [t[1:3] for t in told if "SandboxLost" in t] == [["Warning", "SandboxLost"]], told
+
+        def is_filled():
+            members = [p for p in up.api.call("GET", "/api/v1/namespaces/default/pods")["items"]
+                       if p["metadata"]["name"].startswith("python-sandbox-") and p["metadata"]["name"] != lost]
+            return len(members) == 6 and all(p["metadata"]["uid"] not in old and condition(p, "Ready")["status"] == "True" for p in members)
+
+        wait_until(is_filled, 120, "the pools are filled again")
+        up.wait_warm()
+        assert Client(up, 1, claim(up, 1)).ask("echo there")["stdout"] == "there\n"
         data = str(up.data)
     wait_until(lambda: not proc.with_argument(data), 30, "nothing is left")

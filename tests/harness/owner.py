@@ -50,16 +50,21 @@ class Owner(Caller):
         return b"".join(l.split(b" ", 3)[3] if l.split(b" ", 3)[2] == b"F" else l.split(b" ", 3)[3][:-1] for l in lines)
 
     def keeper(self):
-        """Its pid, from the kernel: who listens on the socket."""
-        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            s.connect(str(self.data / "engine.sock"))
-            return json.loads(s.recv(65536))["keeper"]
-        finally:
-            s.close()
+        return keeper_of(self.data)
 
     def spawner(self):
-        return [p for p in proc.children(self.keeper()) if pathlib.Path(f"/proc/{p}/comm").read_text() == "silica-spawner\n"][0]
+        return spawner_of(self.data)
+
+
+def keeper_of(data):
+    """The pid of the keeper of a data directory: who listens on its socket says it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(data / "engine.sock"))
+        return json.loads(s.recv(65536))["keeper"]
+
+
+def spawner_of(data):
+    return [p for p in proc.children(keeper_of(data)) if pathlib.Path(f"/proc/{p}/comm").read_text() == "silica-spawner\n"][0]
 
 
 def alive(pid):

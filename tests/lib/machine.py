@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import caller, proc
+from harness import caller, owner, proc
 from harness.server import wait_until
 from lib import controlplane
 
@@ -184,10 +184,7 @@ class Machine:
         return json.loads((self.data / "sandboxes" / box / "state.json").read_text())["pid"]
 
     def keeper(self):
-        import socket
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.connect(str(self.data / "engine.sock"))
-            return json.loads(s.recv(65536))["keeper"]
+        return owner.keeper_of(self.data)
 
     def leftovers(self):
         """What should not be there when no Pod is: boxes and volumes."""
