@@ -9,7 +9,10 @@
 static int hold(const struct plan_row *row, int map_fd)
 {
     OWN_FD int fd = mounts_clone_row(row);
-    struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)map_fd };
+    /* Private: what the host mounts below a volume later does not show inside. */
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP,
+                               .propagation = MS_PRIVATE,
+                               .userns_fd = (uint64_t)map_fd };
     struct err ignored;
 
     if (fd < 0 ||

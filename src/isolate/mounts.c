@@ -34,8 +34,7 @@ int mounts_clone_row(const struct plan_row *row)
 
 int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
 {
-    /* Private: what the host mounts below a source later does not show in the copy. */
-    struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE };
+    struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
 
     if (flags & PLAN_RDONLY)
         attr.attr_set |= MOUNT_ATTR_RDONLY;
@@ -436,11 +435,18 @@ static int make_root(const struct plan *plan, struct err *e)
 
 static int build_loose(struct mounts *m, struct err *e)
 {
+    struct mount_attr attr = { .propagation = MS_PRIVATE };
+
     if (mounts_hold(m, NULL, e) < 0)
         return -1;
     for (size_t i = 0; i < m->plan->n; i++)
         if (do_row(m, i, e) < 0 && !((m->plan->rows[i].flags & PLAN_OPTIONAL) && e->sys == ENOENT))
             return -1;
+    /* What the host mounts below a source later does not show here: nobody has made the mounts private before they were
+     * copied, as the child of box_start does. */
+    if (syscall(SYS_mount_setattr, m->root_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
+                sizeof attr) < 0)
+        return err_sys(e, "cannot make a tree private");
     return 0;
 }
 
