@@ -17,6 +17,9 @@
     (1 << 20)                         /* of the block that rows are written in, between commits */
 #define STORE_PENDING_MAX       65536 /* writes not on disk yet; then ERR_BUSY, which clients retry */
 #define STORE_PENDING_MAX_BYTES (256u << 20)
+#define STORE_PENDING_CALM                                                                         \
+    4096 /* beyond, writers in this process are answered when theirs is on disk, as all others are: they
+          * cannot be faster than the disk for long, only fill memory */
 #define STORE_HISTORY_MAX                                                                          \
     10000 /* superseded states kept, on disk and in memory, for watches that come back */
 #define STORE_HISTORY_MAX_BYTES                                                                    \

@@ -25,8 +25,9 @@ struct local_call {
     kube_done_fn done;
     void *ctx;
     struct ev_task task;
-    bool is_told;    /* `done` is on the stack, or was */
-    bool is_refused; /* by `status` */
+    struct store_wait wait; /* for the disk, where that is far behind */
+    bool is_told;           /* `done` is on the stack, or was */
+    bool is_refused;        /* by `status` */
     struct status status;
     struct local_answer found;
     struct object **items;
@@ -106,8 +107,31 @@ static void finish(struct local_call *call, bool is_refused)
     call->is_refused = is_refused;
     if (is_refused)
         drop_results(call);
+    store_wait_cancel(&call->wait);
     ev_post_cancel(&call->task);
     ev_post(call->base.client->loop, &call->task, answer, call);
+}
+
+static void on_disk(void *ctx, const struct err *e)
+{
+    struct local_call *call = ctx;
+
+    if (e)
+        (void)status_of_err(&call->status, e);
+    finish(call, e != NULL);
+}
+
+/* Something was written, or could have been. Whoever writes faster than the disk for long waits for it. */
+static void finish_write(struct local_call *call)
+{
+    struct store *st = call->client->s->store;
+    struct store_stats stats;
+
+    store_stats(st, &stats);
+    if (stats.pending < STORE_PENDING_CALM)
+        finish(call, false);
+    else
+        store_wait(st, &call->wait, store_version(st, STORE_HEAD), on_disk, call);
 }
 
 /* ---- one object ---- */
@@ -352,8 +376,10 @@ struct kube_call *local_call_start(struct kube_client *c, const struct kube_requ
     rc = prepare(call, rq, &op);
     if (rc == 0)
         rc = is_many ? do_many(call, &op, rq) : do_one(call, &op, rq);
-    if (rc < 0 || !is_many)
+    if (rc < 0 || rq->verb == KUBE_GET)
         finish(call, rc < 0);
+    else if (!is_many)
+        finish_write(call);
     return &call->base;
 }
 

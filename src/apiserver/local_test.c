@@ -74,6 +74,70 @@ static void test_a_write_is_seen_before_it_is_on_disk(void **state)
     testdisk_done();
 }
 
+struct told {
+    size_t n, failed;
+};
+
+static void on_told(void *ctx, const struct kube_answer *answer)
+{
+    struct told *told = ctx;
+
+    told->n++;
+    told->failed += answer->refusal != NULL;
+}
+
+static void start_writes(struct testserver *t, const struct object *map, size_t count,
+                         struct told *told)
+{
+    for (size_t i = 0; i < count; i++) {
+        char patch[64];
+
+        (void)snprintf(patch, sizeof patch, "{\"data\":{\"n\":\"%zu\"}}", told->n + i);
+        (void)kube_call_start(t->client,
+                              &(struct kube_request){ .verb = KUBE_PATCH,
+                                                      .kind = object_kind(map),
+                                                      .namespace = object_namespace(map),
+                                                      .name = object_name(map),
+                                                      .patch = KUBE_PATCH_MERGE,
+                                                      .body = span_cstr(patch) },
+                              on_told, told);
+    }
+}
+
+/* Who writes on every answer is held to the disk's pace before memory is full of what waits for it. */
+static void test_who_writes_faster_than_the_disk_waits_for_it(void **state)
+{
+    OWN(object_done) struct object *map = NULL;
+    struct told soon = { 0 }, late = { 0 }, lost = { 0 };
+    struct testserver t;
+
+    (void)state;
+    testdisk_init(1);
+    testserver_begin(&t, TESTDISK);
+    map = object_ref(testserver_create(&t, "configmaps", "default", MAP("a"))->object);
+    testserver_settle(&t);
+    testdisk_hold_syncs(true);
+    start_writes(&t, map, STORE_PENDING_CALM - 1, &soon);
+    while (soon.n < STORE_PENDING_CALM - 1)
+        ev_loop_turn(t.loop);
+    start_writes(&t, map, STORE_PENDING_CALM, &late); /* one batch of the others is at the disk */
+    assert_int_equal(testserver_get(&t, "configmaps", "default", "a")->code, 0);
+    assert_in_range(late.n, 0, STORE_BATCH_ROWS_MAX);
+    testdisk_hold_syncs(false);
+    while (late.n < STORE_PENDING_CALM)
+        ev_loop_turn(t.loop);
+    assert_int_equal(soon.failed + late.failed, 0);
+    testserver_settle(&t);
+    testdisk_fail(TESTDISK_BROKEN, 1);
+    start_writes(&t, map, STORE_PENDING_CALM + 10, &lost);
+    while (lost.n < STORE_PENDING_CALM + 10)
+        ev_loop_turn(t.loop);
+    assert_in_range(lost.failed, 10, 11); /* those that waited hear that it is not so */
+    testdisk_fail(TESTDISK_WELL, 1);
+    testserver_end(&t);
+    testdisk_done();
+}
+
 static void test_watches_end_when_the_disk_takes_a_write_back(void **state)
 {
     struct testserver t;
@@ -159,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_write_is_seen_before_it_is_on_disk),
+        cmocka_unit_test(test_who_writes_faster_than_the_disk_waits_for_it),
         cmocka_unit_test(test_watches_end_when_the_disk_takes_a_write_back),
         cmocka_unit_test(test_a_watch_from_long_ago_is_refused),
     };
