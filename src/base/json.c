@@ -18,7 +18,8 @@ void json_doc_unref(struct json_doc *doc)
     if (doc->bytes)
         buf_done(doc->bytes);
     free(doc->bytes);
-    free(doc->nodes);
+    if (!doc->is_lean) /* there they are in the same block */
+        free(doc->nodes);
     free(doc);
 }
 

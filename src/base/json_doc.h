@@ -17,12 +17,13 @@ enum json_node_flags {
 struct json_doc {
     uint32_t refs; /* atomic */
     uint32_t node_count;
-    struct json *nodes; /* its own block, as it grows while the text must stay */
-    struct buf *bytes;  /* atomic: the cached compact form, or NULL */
+    struct json
+        *nodes; /* its own block, as it grows while the text must stay; of a lean one in this one */
+    struct buf *bytes; /* atomic: the cached compact form, or NULL */
     size_t text_n : 63;
     size_t
-        is_lean : 1; /* the text holds strings and numbers only, so it may be shorter than the compact form */
-    uint8_t text[]; /* the copy, strings unescaped in place; JSON_PAD_BYTES of NULs follow */
+        is_lean : 1; /* the text holds those strings and numbers that are not common, so it may be shorter than the compact form */
+    uint8_t text[];  /* the copy, strings unescaped in place; JSON_PAD_BYTES of NULs follow */
 };
 
 /* Why a parse stopped. */

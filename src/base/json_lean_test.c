@@ -78,12 +78,59 @@ static void test_what_repeats_costs_little(void **state)
     assert_true(span_eq(json_doc_bytes(lean), buf_span(&text)));
 }
 
+static void test_what_many_say_is_kept_once(void **state)
+{
+    size_t first = 0, last = 0;
+    const char *name = NULL;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        OWN(json_doc_done) struct json_doc *doc = NULL, *lean = NULL;
+        char text[128];
+
+        (void)snprintf(text, sizeof text,
+                       "{\"somethingThatAllOfThemHave\":\"a value of its own %d\"}", 100 + i);
+        doc = parse(text);
+        lean = json_doc_lean(doc);
+        assert_true(span_eq(json_doc_bytes(lean), span_cstr(text)));
+        json_doc_unref(lean);
+        lean = json_doc_lean(doc);
+        last = json_doc_memory(lean);
+        if (i == 0)
+            first = last;
+        name = json_cstr(json_first(json_doc_root(lean)));
+    }
+    assert_true(last + strlen("somethingThatAllOfThemHave") <= first);
+    assert_string_equal(name, "somethingThatAllOfThemHave"); /* it outlives them */
+}
+
+/* However many there are: what becomes common later still finds room. */
+static void test_what_is_seldom_stays_with_its_document(void **state)
+{
+    size_t least = SIZE_MAX, most = 0;
+
+    (void)state;
+    for (int i = 0; i < 150000; i++) {
+        OWN(json_doc_done) struct json_doc *doc = NULL, *lean = NULL;
+        char text[64];
+
+        (void)snprintf(text, sizeof text, "[\"only in document %06d\"]", i);
+        doc = parse(text);
+        lean = json_doc_lean(doc);
+        least = MIN(least, json_doc_memory(lean));
+        most = MAX(most, json_doc_memory(lean));
+    }
+    assert_int_equal(least, most);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_says_the_same),
         cmocka_unit_test(test_texts_end_where_they_end),
         cmocka_unit_test(test_what_repeats_costs_little),
+        cmocka_unit_test(test_what_is_seldom_stays_with_its_document),
+        cmocka_unit_test(test_what_many_say_is_kept_once), /* behind the one before */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
