@@ -5,11 +5,9 @@
 #include "controller/figures.h"
 #include "controller/limits.h"
 #include "controller/pools.h"
+#include "controller/rest.h"
 #include "controller/sandbox.h"
 #include "controller/templates.h"
-#include "ev/timer.h"
-
-#include <malloc.h>
 
 #define RECONCILERS_MAX 4
 
@@ -21,20 +19,17 @@ struct controller {
     struct reconciler *reconcilers[RECONCILERS_MAX];
     size_t count;
     struct ev_task task;
-    struct ev_timer trim;
-    uint64_t trimmed; /* passes when memory was given back last */
-    size_t closing;   /* what has not ended yet */
+    struct rest rest;
+    size_t closing; /* what has not ended yet */
     void (*closed)(void *ctx);
     void *ctx;
 };
 
 /* ---- memory ---- */
 
-/* What lists and bursts took is given back once it is quiet: the heap keeps its holes otherwise. Copies of a store of this process
- * are the store's, which sees to its own. */
-static void on_trim(void *ctx)
+static uint64_t work(void *ctx, bool *ret_is_idle)
 {
-    struct controller *c = ctx;
+    const struct controller *c = ctx;
     uint64_t passes = 0;
     size_t load = 0;
 
@@ -45,11 +40,8 @@ static void on_trim(void *ctx)
         passes += s.done + s.done_after + s.retries;
         load += s.depth + s.working;
     }
-    if (!load && passes != c->trimmed) {
-        c->trimmed = passes;
-        (void)malloc_trim(0);
-    }
-    ev_timer_start(kube_client_loop(c->shared.client), &c->trim, TRIM_MS, on_trim, c);
+    *ret_is_idle = load == 0;
+    return passes;
 }
 
 /* ---- life ---- */
@@ -64,8 +56,9 @@ static void on_synced(void *ctx)
         c->reconcilers[c->count++] = pools_new(&c->shared, &c->config);
         c->reconcilers[c->count++] = claims_new(&c->shared, &c->config);
     }
-    if (c->config.is_remote)
-        ev_timer_start(kube_client_loop(c->shared.client), &c->trim, TRIM_MS, on_trim, c);
+    if (c->config
+            .is_remote) /* copies of a store of this process are the store's, which sees to its own */
+        rest_open(&c->rest, &c->shared, work, c);
     if (c->config.started)
         c->config.started(c->config.ctx);
 }
@@ -111,7 +104,7 @@ void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx
     c->closed = closed;
     c->ctx = ctx;
     c->closing = c->count + 1;
-    ev_timer_stop(kube_client_loop(c->shared.client), &c->trim);
+    rest_close(&c->rest);
     for (size_t i = 0; i < c->count; i++)
         reconciler_close(c->reconcilers[i], on_closed, c);
     ev_post(kube_client_loop(c->shared.client), &c->task, on_closed, c);

@@ -11,6 +11,8 @@
 
 /* How often memory is given back to the system, if there was work and all is quiet: walking a heap takes milliseconds. */
 #define TRIM_MS 2000
+/* Copies of objects that are moved in one turn: each takes some us. */
+#define PACK_OBJECTS 64
 /* Memory of one pass: the largest object the API takes, a few times over. */
 #define PASS_MAX_BYTES (32u * 1024 * 1024)
 /* A patch or body that is sent; the API server takes no more. */

@@ -244,6 +244,20 @@ static bool is_selected(const struct informer *inf, const struct object *o)
     return selector_matches_object(inf->labels, o) && field_selector_matches(inf->fields, o);
 }
 
+size_t informer_pack(struct informer_walk *w, size_t count)
+{
+    size_t packed = 0;
+
+    while (packed < count && w->at) {
+        struct copy_entry *entry = w->at->entry;
+
+        w->at = w->at->next;
+        object_unref(copy_replace(&w->inf->copy, entry, object_lean(entry->object)));
+        packed++;
+    }
+    return packed;
+}
+
 void informer_learn(struct informer *inf, struct object *o)
 {
     struct copy_entry *entry = entry_of(inf, o);

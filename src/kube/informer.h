@@ -124,6 +124,11 @@ struct object *informer_walk_next(struct informer_walk *w);
 /* Ends a walk, also in the middle. */
 void informer_walk_done(struct informer_walk *w);
 
+/* Copies the next objects of a walk over all, at most `count`, to where the heap has room now, and says how many there were:
+ * after a burst their pages are half empty, and what is left of them can go back to the system. Not while a borrowed object is
+ * in use, and only where trim made the copies lean: nothing is shared with others. */
+size_t informer_pack(struct informer_walk *w, size_t count);
+
 /* The answer to a write of our own: it is in the copy at once, so that the next look does not see what was before.
  * Nothing happens when the watch is past it. An object that the selectors leave out goes from the copy. */
 void informer_learn(struct informer *inf, struct object *o);

@@ -359,6 +359,39 @@ static void test_indexes_follow_their_objects(void **state)
     close_informer(&f);
 }
 
+/* Elsewhere in memory and otherwise as before; nobody is told. */
+static void test_what_is_packed_is_the_same(void **state)
+{
+    struct fixture f;
+    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    const struct object *before, *after;
+    size_t packed = 0, n;
+
+    (void)state;
+    open_informer(&f, (struct informer_spec){ .trim = informer_trim_managed });
+    list(&f, 10, colored("a", 3, "red"), colored("b", 4, "red"));
+    event(&f, KUBE_ADDED, colored("c", 11, "red"), 11);
+    heard(&f, "+a3! +b4! S +c11 ");
+    before = informer_get(f.inf, "n", "b");
+    informer_walk_all(&w, f.inf);
+    while ((n = informer_pack(&w, 2)) > 0) {
+        packed += n;
+        if (packed == 2) /* between two turns */
+            event(&f, KUBE_DELETED, colored("c", 12, "red"), 12);
+    }
+    informer_walk_done(&w);
+    assert_int_equal(packed, 3);
+    after = informer_get(f.inf, "n", "b");
+    assert_ptr_not_equal(after, before);
+    assert_int_equal(object_version(after), 4);
+    assert_string_equal(object_label(after, "color"), "red");
+    assert_string_equal(found(&f, BY_COLOR, "n", "red"), "ab");
+    heard(&f, "-c12 ");
+    event(&f, KUBE_MODIFIED, colored("b", 13, "blue"), 13);
+    assert_string_equal(found(&f, BY_COLOR, "n", "red"), "a");
+    close_informer(&f);
+}
+
 static void test_a_walk_goes_on_while_the_copy_changes(void **state)
 {
     struct fixture f;
@@ -507,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_a_list_under_way_does_not_hide_what_we_wrote_meanwhile),
         cmocka_unit_test(test_what_was_undone_goes_back_with_the_next_list),
         cmocka_unit_test(test_indexes_follow_their_objects),
+        cmocka_unit_test(test_what_is_packed_is_the_same),
         cmocka_unit_test(test_a_walk_goes_on_while_the_copy_changes),
         cmocka_unit_test(test_a_listener_that_comes_later_hears_all_once),
         cmocka_unit_test(test_what_the_selectors_leave_out_is_not_learnt),
