@@ -9,6 +9,7 @@
 #include "runtime/copy.h"
 #include "runtime/exec/exec.h"
 #include "runtime/init.h"
+#include "runtime/install.h"
 #include "runtime/limits.h"
 #include "runtime/python/answer.h"
 #include "runtime/files/path.h"
@@ -334,6 +335,8 @@ int main(int argc, char **argv)
                " (revision: silica-runtime)\nsilica-runtime " SILICA_VERSION "\n");
         return 0;
     }
+    if (rt.opt.install)
+        return install_program(rt.opt.install, &e) < 0 ? usage_error(&e) : 0;
     if (rest < argc && strcmp(argv[rest - 1], "--") != 0) {
         (void)err_set(&e, ERR_USAGE, "unexpected argument '%s'", argv[rest]);
         err_hint(&e, "a command to run follows after --: silica-runtime [options] -- COMMAND");

@@ -46,6 +46,7 @@ static const struct opt opts[] = {
     { "--zap-time-encoding", NULL, OPT_STR, AT(zap_ignored), NULL, 0, 0, "NAME", NULL },
     { "--log-level", "SILICA_LOG_LEVEL", OPT_STR, AT(log_level), "info", 0, 0, "LEVEL", "how much to log: debug, info, warn, error or off", "Logs and help" },
     { "--log-format", "SILICA_LOG_FORMAT", OPT_STR, AT(log_format), "text", 0, 0, "FORMAT", "how to log: text or json" },
+    { "--install", NULL, OPT_STR, AT(install), NULL, 0, 0, "FILE", "copy this program there and exit: for an init container" },
     { "--help", NULL, OPT_BOOL, AT(is_help), NULL, 0, 0, NULL, "show this and exit" },
     { "--help-roff", NULL, OPT_BOOL, AT(is_roff), NULL, 0, 0, NULL, NULL },
     { "--version", NULL, OPT_BOOL, AT(is_version), NULL, 0, 0, NULL, "show the version and exit" },

@@ -33,6 +33,7 @@ struct runtime_options {
     const char *zap_log_level, *zap_ignored;
     bool zap_ignored_flag;
     bool is_version, is_help, is_roff;
+    const char *install; /* where this program is to be put, instead of serving */
     /* derived */
     const char *base_dir; /* SANDBOX_BASE_DIR, trimmed, or NULL */
     bool has_rest_flags;  /* one of --listen-host, --rest-port, --grpc-port */

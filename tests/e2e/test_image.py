@@ -1,4 +1,4 @@
-"""`make image`: what it writes is a container image that others can read, and the same each time."""
+"""`make image`: what it writes are container images that others can read, and the same each time."""
 
 import gzip
 import hashlib
@@ -17,16 +17,36 @@ from harness.server import TREE
 pytestmark = pytest.mark.ours
 
 
-def make(into, **env):
-    subprocess.run([TREE / "tools/image", TREE / "build", into], check=True, capture_output=True, env={**os.environ, **env})
-    return into / "silica-runtime.oci.tar", into / "silica-runtime.spdx.json"
+def make(into, *names, **env):
+    subprocess.run([TREE / "tools/image", TREE / "build", into, *names], check=True, capture_output=True, env={**os.environ, **env})
+    return into
+
+
+NAMES = ["silica-controller", "silica-router", "silica-runtime"]
+SERVES = {"silica-controller": ["8080/tcp", "8081/tcp", "9443/tcp"], "silica-router": ["8080/tcp", "8081/tcp", "9090/tcp"],
+          "silica-runtime": ["8080/tcp", "8888/tcp", "9090/tcp"]}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def directory(tmp_path_factory):
     if not (TREE / "build/release/build.ninja").exists():
         pytest.skip("no release build")
     return make(tmp_path_factory.mktemp("image"))
+
+
+@pytest.fixture(params=NAMES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def archive(directory, name):
+    return directory / f"{name}.oci.tar"
+
+
+@pytest.fixture
+def image(archive):
+    return Image(archive)
 
 
 class Image:
@@ -51,63 +71,80 @@ class Image:
         return tarfile.open(fileobj=io.BytesIO(self.layer))
 
 
-def test_the_layout_holds_together(made):
-    image = Image(made[0])
+def test_the_layout_holds_together(image):
     assert json.loads(image.files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
     assert len(image.index["manifests"]) == len(image.manifest["layers"]) == 1
     assert image.config["rootfs"]["diff_ids"] == ["sha256:" + hashlib.sha256(image.layer).hexdigest()]
     assert len([name for name in image.files if name.startswith("blobs/")]) == 3
 
 
-def test_what_the_container_is_told(made):
-    config = Image(made[0]).config
-    assert config["os"] == "linux" and config["architecture"] in ("amd64", "arm64")
-    told = config["config"]
-    assert told["Entrypoint"] == ["/silica-runtime"] and told["User"] == "1000:1000"
-    assert sorted(told["ExposedPorts"]) == ["8080/tcp", "8888/tcp", "9090/tcp"]
+def test_what_the_container_is_told(image, name):
+    assert image.config["os"] == "linux" and image.config["architecture"] in ("amd64", "arm64")
+    told = image.config["config"]
+    role = name.removeprefix("silica-")
+    assert told["Entrypoint"] == (["/silica-runtime"] if role == "runtime" else ["/silica", role])
+    assert told["User"] == ("1000:1000" if role == "runtime" else "65532:65532")
+    assert sorted(told["ExposedPorts"]) == SERVES[name]
     assert told["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
 
 
-def test_the_root_file_system(made):
-    with Image(made[0]).root() as root:
+def test_the_root_file_system(image, name):
+    program = "silica-runtime" if name == "silica-runtime" else "silica"
+    owned = {"app", "workspace"} if name == "silica-runtime" else set()
+    with image.root() as root:
         entries = {m.name: m for m in root}
-        assert root.extractfile("silica-runtime").read() == (TREE / "build/silica-runtime").read_bytes()
-        assert "sandbox:x:1000:1000:" in root.extractfile("etc/passwd").read().decode()
-    assert set(entries) == {"app", "etc", "etc/group", "etc/passwd", "silica-runtime", "tmp", "workspace"}
-    assert entries["silica-runtime"].mode == 0o755 and entries["silica-runtime"].uid == 0
-    for name in ("app", "workspace"):
-        assert entries[name].isdir() and (entries[name].uid, entries[name].gid) == (1000, 1000)
+        assert root.extractfile(program).read() == (TREE / "build" / program).read_bytes()
+        assert re.search(r"^(sandbox:x:1000:1000|nonroot:x:65532:65532):", root.extractfile("etc/passwd").read().decode(), re.M)
+    assert set(entries) == {"etc", "etc/group", "etc/passwd", program, "tmp"} | owned
+    assert entries[program].mode == 0o755 and entries[program].uid == 0
+    for each in owned:
+        assert entries[each].isdir() and (entries[each].uid, entries[each].gid) == (1000, 1000)
 
 
-def test_nothing_of_this_machine_is_in_it(made):
-    image = Image(made[0])
+def test_its_program_runs_where_nothing_else_is(image, tmp_path):
+    with image.root() as root:
+        root.extractall(tmp_path, members=[m for m in root if m.isdir() or m.isfile()])
+    entry = image.config["config"]["Entrypoint"]
+    told = subprocess.run(["unshare", "--map-root-user", "chroot", tmp_path, *entry, "--help"], capture_output=True, text=True)
+    assert told.returncode == 0 and " ".join(entry).strip("/") in told.stdout, told.stderr
+
+
+def test_nothing_of_this_machine_is_in_it(image):
     with image.root() as root:
         for m in [*image.members, *root.getmembers()]:
             assert (m.mtime, m.uname, m.gname) == (0, "", ""), m.name
     assert [m.name for m in image.members] == sorted(m.name for m in image.members)
 
 
-def test_twice_is_the_same(made, tmp_path):
-    again = make(tmp_path, TZ="Asia/Tokyo", HOME="/nowhere", LC_ALL="C")
-    for first, second in zip(made, again):
-        assert first.read_bytes() == second.read_bytes(), first.name
+def test_twice_is_the_same(directory, tmp_path):
+    make(tmp_path, TZ="Asia/Tokyo", HOME="/nowhere", LC_ALL="C")
+    files = sorted(path.name for path in directory.iterdir())
+    assert files == sorted(f"{name}.{kind}" for name in NAMES for kind in ("oci.tar", "spdx.json"))
+    for each in files:
+        assert (directory / each).read_bytes() == (tmp_path / each).read_bytes(), each
 
 
-def test_a_date_if_one_is_wanted(tmp_path, made):
-    assert Image(make(tmp_path, SOURCE_DATE_EPOCH="86400")[0]).config["created"] == "1970-01-02T00:00:00Z"
+def test_a_date_if_one_is_wanted(tmp_path, directory):
+    made = make(tmp_path, "silica-runtime", SOURCE_DATE_EPOCH="86400")
+    assert Image(made / "silica-runtime.oci.tar").config["created"] == "1970-01-02T00:00:00Z"
 
 
-def test_the_bill_names_what_is_linked(made):
-    bill = json.loads(made[1].read_text())
+def test_the_bill_names_what_is_linked(directory, name):
+    bill = json.loads((directory / f"{name}.spdx.json").read_text())
     assert bill["spdxVersion"] == "SPDX-2.3" and bill["dataLicense"] == "CC0-1.0"
     packages = {p["name"]: p for p in bill["packages"]}
-    assert {"silica-runtime", "nghttp2", "protobuf-c", "glibc"} <= set(packages)
-    assert "openssl" not in packages, "the runtime has no TLS, so it must not carry it"
-    program = (TREE / "build/silica-runtime").read_bytes()
-    assert packages["silica-runtime"]["checksums"] == [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(program).hexdigest()}]
-    for library, package in (("nghttp2", "libnghttp2-dev"), ("protobuf-c", "libprotobuf-c-dev"), ("glibc", "libc6-dev")):
+    linked = {"nghttp2": "libnghttp2-dev", "protobuf-c": "libprotobuf-c-dev", "glibc": "libc6-dev"}
+    more = {"openssl": "libssl-dev", "sqlite3": "libsqlite3-dev", "c-ares": "libc-ares-dev", "libyaml": "libyaml-dev", "zlib": "zlib1g-dev"}
+    if name == "silica-runtime":
+        assert not more.keys() & packages.keys(), "the runtime has no TLS, so it must not carry it"
+    else:
+        linked |= more
+    assert {name, *linked} <= packages.keys()
+    program = (TREE / "build" / ("silica-runtime" if name == "silica-runtime" else "silica")).read_bytes()
+    assert packages[name]["checksums"] == [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(program).hexdigest()}]
+    for library, package in linked.items():
         version = subprocess.run(["dpkg-query", "-W", "-f", "${source:Version}", package], capture_output=True, text=True, check=True).stdout
-        assert packages[library]["versionInfo"] == version
+        assert packages[library]["versionInfo"] == version and packages[library]["licenseDeclared"] != "NOASSERTION"
     ids = {p["SPDXID"] for p in bill["packages"]} | {"SPDXRef-DOCUMENT"}
     assert all(re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", i) for i in ids) and len(ids) == len(packages) + 1
     for relation in bill["relationships"]:
@@ -115,11 +152,11 @@ def test_the_bill_names_what_is_linked(made):
     assert len([r for r in bill["relationships"] if r["relationshipType"] == "STATIC_LINK"]) == len(packages) - 1
 
 
-def test_skopeo_reads_and_copies_it(made, tmp_path):
+def test_skopeo_reads_and_copies_it(archive, image, name, tmp_path):
     if not shutil.which("skopeo"):
         pytest.skip("no skopeo on this machine")
-    source = f"oci-archive:{made[0]}"
+    source = f"oci-archive:{archive}"
     told = json.loads(subprocess.run(["skopeo", "inspect", source], capture_output=True, check=True).stdout)
-    assert told["Labels"]["org.opencontainers.image.title"] == "silica-runtime"
+    assert told["Labels"]["org.opencontainers.image.title"] == name
     subprocess.run(["skopeo", "--insecure-policy", "copy", source, f"oci:{tmp_path}/copy:x"], capture_output=True, check=True)
-    assert json.loads((tmp_path / "copy/index.json").read_text())["manifests"][0]["digest"] == Image(made[0]).index["manifests"][0]["digest"]
+    assert json.loads((tmp_path / "copy/index.json").read_text())["manifests"][0]["digest"] == image.index["manifests"][0]["digest"]
