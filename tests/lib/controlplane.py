@@ -120,12 +120,12 @@ class Api:
 
 class ControlPlane(Api):
     """is_durable: etcd syncs what it wrote, as it does for its users; tests have no need of that. controllers: which of the
-    controller-manager's."""
+    controller-manager's. api_options: more for the API server."""
 
     kind = "real"
 
-    def __init__(self, is_durable=False, with_controllers=True, with_crds=True, parent=None, controllers=CONTROLLERS):
-        self.controllers = controllers
+    def __init__(self, is_durable=False, with_controllers=True, with_crds=True, parent=None, controllers=CONTROLLERS, api_options=()):
+        self.controllers, self.api_options = controllers, api_options
         programs = ["etcd", "kube-apiserver"] + (["kube-controller-manager"] if with_controllers else [])
         paths = {name: peer(name) for name in programs}
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-plane-", dir=parent))
@@ -154,7 +154,8 @@ class ControlPlane(Api):
                   f"--secure-port={self.port}", f"--cert-dir={self.directory}/certs", "--authorization-mode=RBAC",
                   f"--token-auth-file={tokens}", f"--service-account-key-file={key}",
                   f"--service-account-signing-key-file={key}", "--service-account-issuer=https://kubernetes.default.svc",
-                  "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true", "--profiling=false", "--v=1")
+                  "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true", "--profiling=false", "--v=1",
+                  *self.api_options)
         self.ca_file = self.directory / "certs" / "apiserver.crt"
         self._wait(lambda: self.ca_file.exists() and self.call("GET", "/readyz", raw=True) == b"ok", "kube-apiserver")
         self.kubeconfig = write_kubeconfig(self.directory / "kubeconfig", self.url, self.ca_file, self.token)
