@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/metric.h"
 #include "base/time.h"
+#include "cli/controller_debug.h"
 #include "cli/controller_options.h"
 #include "cli/controller_webhook.h"
 #include "cli/serving.h"
@@ -14,6 +15,7 @@
 #include "kubeclient/kubeclient.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -29,9 +31,11 @@ struct role {
     struct lease *lease;
     struct controller *controller;
     struct controller_webhook *webhook; /* or NULL */
+    struct controller_debug *debug;     /* the same */
     struct domains domains;             /* of the operator's file; empty: the default */
     char lease_namespace[256];
     char identity[HOST_NAME_MAX + 40];
+    enum log_level level; /* that was asked for */
     bool is_working, is_unreached;
     uint64_t unreached_ms; /* since when */
 };
@@ -194,6 +198,23 @@ static const char *why_not_ready(void *ctx)
     return controller_webhook_why_not(r->webhook);
 }
 
+static bool on_other(void *ctx, struct http_exchange *x)
+{
+    struct role *r = ctx;
+
+    return controller_debug_answer(r->debug, r->controller, x);
+}
+
+/* USR1: everything, and the next time what was asked for at the start again. */
+static void on_news(void *ctx)
+{
+    struct role *r = ctx;
+    enum log_level now = log_level() == LOG_DEBUG ? r->level : LOG_DEBUG;
+
+    log_set_level(now);
+    log_warn("controller.log", KV("is_debug", now == LOG_DEBUG));
+}
+
 static int tell_ready(struct role *r, struct err *e)
 {
     struct json_out *out = serving_line(&r->s);
@@ -248,11 +269,20 @@ static void begin(struct role *r)
                                                               .ctx = r });
 }
 
+static int open_show(struct role *r, const struct show_config *show, struct err *e)
+{
+    r->debug = controller_debug_new(r->s.loop, r->o);
+    return serving_show(&r->s, show, e);
+}
+
 static int run(struct role *r, struct err *e)
 {
-    const struct serving_spec spec = {
-        .stop_event = "controller.stop", .stop = stop, .ctx = r, .ready_fd = r->o->ready_fd
-    };
+    const struct serving_spec spec = { .stop_event = "controller.stop",
+                                       .stop = stop,
+                                       .ctx = r,
+                                       .ready_fd = r->o->ready_fd,
+                                       .news_signal = SIGUSR1,
+                                       .news = on_news };
     const struct kubeclient_config client = { .qps = MAX(r->o->qps_number, 0),
                                               .burst = (unsigned)r->o->burst,
                                               .reached = on_reached,
@@ -260,16 +290,18 @@ static int run(struct role *r, struct err *e)
     const struct show_config show = { .metrics = r->o->metrics,
                                       .health = r->o->health,
                                       .write = write_metrics,
+                                      .other = on_other,
                                       .why_not_ready = why_not_ready,
                                       .ctx = r };
 
+    r->level = log_level() == LOG_DEBUG ? LOG_INFO : log_level();
     choose_namespace(r);
     choose_identity(r);
     if ((r->o->has_extensions && domains_read(DOMAINS_FILE, &r->domains, e) < 0) ||
         serving_open(&r->s, &spec, e) < 0 ||
         serving_connect(&r->s, r->o->kubeconfig, &client, e) < 0 ||
-        controller_webhook_open(&r->s, r->o, &r->webhook, e) < 0 ||
-        serving_show(&r->s, &show, e) < 0 || tell_ready(r, e) < 0)
+        controller_webhook_open(&r->s, r->o, &r->webhook, e) < 0 || open_show(r, &show, e) < 0 ||
+        tell_ready(r, e) < 0)
         return -1;
     begin(r);
     ev_loop_run(r->s.loop);

@@ -48,18 +48,17 @@ static const struct opt opts[] = {
     { "--webhook-cert-dir", NULL, OPT_STR, AT_FIELD(cert_dir), "/tmp/k8s-webhook-server/serving-certs", 0, 0, "DIR", "without --manage-webhook-certs: where the certificate is; read again when it changes" },
     { "--webhook-cert-name", NULL, OPT_STR, AT_FIELD(cert_name), "tls.crt", 0, 0, "NAME", "its file there" },
     { "--webhook-key-name", NULL, OPT_STR, AT_FIELD(key_name), "tls.key", 0, 0, "NAME", "its key's; without either of both cert.pem has the two" },
+    { "--enable-pprof", NULL, OPT_BOOL, AT_FIELD(is_pprof), NULL, 0, 0, NULL, "/debug/pprof/profile beside /metrics: where processor time goes", "Diagnostics" },
+    { "--enable-pprof-debug", NULL, OPT_BOOL, AT_FIELD(is_pprof_debug), NULL, 0, 0, NULL, "and memory, queues and what is under way, below /debug/pprof, and /debug/fgprof" },
+    { "--pprof-block-profile-rate", NULL, OPT_STR, AT_FIELD(block_rate), "1000000", 0, 0, "N", "taken; nothing blocks" },
+    { "--pprof-mutex-profile-fraction", NULL, OPT_STR, AT_FIELD(mutex_fraction), "10", 0, 0, "N", "taken; there are no locks to wait for" },
     { "--enable-tracing", NULL, OPT_BOOL, AT_FIELD(is_tracing), NULL, 0, 0, NULL, "taken; there are no traces", "Not served yet" },
-    { "--enable-pprof", NULL, OPT_BOOL, AT_FIELD(is_pprof), NULL, 0, 0, NULL, "taken" },
-    { "--enable-pprof-debug", NULL, OPT_BOOL, AT_FIELD(is_pprof_debug), NULL, 0, 0, NULL, "taken" },
-    { "--pprof-block-profile-rate", NULL, OPT_U64, AT_FIELD(block_rate), "1000000", 0, 0, "N", "taken" },
-    { "--pprof-mutex-profile-fraction", NULL, OPT_U64, AT_FIELD(mutex_fraction), "10", 0, 0, "N", "taken" },
     COMMAND_HELP(AT_FIELD(is_help), "Help"),
 };
 
 /* Given and without effect so far. */
 static const char *const not_yet[] = {
-    "--enable-tracing", "--enable-pprof",
-    "--enable-pprof-debug", "--pprof-block-profile-rate", "--pprof-mutex-profile-fraction", "--zap-stacktrace-level",
+    "--enable-tracing", "--zap-stacktrace-level",
     "--zap-time-encoding", "--api-connections", "--separate-watch-connection",
 };
 /* clang-format on */
@@ -72,7 +71,7 @@ const struct opt_program controller_program = {
     .opt_count = LEN(opts),
     .epilog =
         "Keeps Sandboxes and what belongs to them as they are wished, on any Kubernetes API server.\n"
-        "TERM and INT let what is under way end, and give the Lease back.",
+        "TERM and INT let what is under way end, and give the Lease back. USR1 turns debug logs on, and off again.",
 };
 
 static int read_number(const char *flag, const char *text, double least, double *ret, struct err *e)

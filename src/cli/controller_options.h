@@ -26,9 +26,11 @@ struct controller_options {
     bool is_webhook, manages_certs;
     const char *cert_dir, *cert_name, *key_name, *webhook_service, *webhook_namespace;
     uint64_t webhook_port, cert_check_ms;
+    /* diagnostics */
+    bool is_pprof, is_pprof_debug;
+    const char *block_rate, *mutex_fraction; /* taken, whatever they say */
     /* taken and not served yet */
-    bool is_tracing, is_pprof, is_pprof_debug;
-    uint64_t block_rate, mutex_fraction;
+    bool is_tracing;
 };
 
 extern const struct opt_program controller_program;

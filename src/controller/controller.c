@@ -115,6 +115,24 @@ struct queue *controller_queue(struct controller *c, size_t i)
     return i < c->count ? c->reconcilers[i]->queue : NULL;
 }
 
+bool controller_memory(struct controller *c, size_t i, const char **ret_kind, size_t *ret_objects,
+                       size_t *ret_bytes)
+{
+    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    struct object *o;
+
+    if (i >= SHARED_COUNT || !c->shared.of[i])
+        return false;
+    *ret_kind = shared_kind_name((enum shared_kind)i);
+    *ret_objects = *ret_bytes = 0;
+    informer_walk_all(&w, c->shared.of[i]);
+    while ((o = informer_walk_next(&w))) {
+        ++*ret_objects;
+        *ret_bytes += object_memory(o);
+    }
+    return true;
+}
+
 int controller_metrics_write(struct controller *c, struct buf *out, struct err *e)
 {
     struct queue *queues[RECONCILERS_MAX];

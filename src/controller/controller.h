@@ -48,6 +48,10 @@ int controller_open(struct kube_client *client, const struct controller_config *
 void controller_close(struct controller *c, void (*closed)(void *ctx), void *ctx);
 /* Queue i for metrics; NULL beyond the last, and before `started`. */
 struct queue *controller_queue(struct controller *c, size_t i);
+/* Row i of what its copies hold: a kind, its objects and about their bytes. False beyond the last. Walks them all: for people
+ * who look, not for every scrape. */
+bool controller_memory(struct controller *c, size_t i, const char **ret_kind, size_t *ret_objects,
+                       size_t *ret_bytes);
 /* Appends what there is to watch of queues, claims and sandboxes, in Prometheus' text format. */
 int controller_metrics_write(struct controller *c, struct buf *out, struct err *e);
 

@@ -128,6 +128,11 @@ bool shared_is_echo(const struct shared *s, const struct object *o, const struct
            s->echoes[version % SHARED_ECHOES].writer == writer;
 }
 
+const char *shared_kind_name(enum shared_kind kind)
+{
+    return spec_of(kind).kind->name;
+}
+
 int shared_metrics_write(const struct shared *s, struct buf *out, struct err *e)
 {
     static const char failing[] = "silica_informer_failing",
@@ -143,7 +148,7 @@ int shared_metrics_write(const struct shared *s, struct buf *out, struct err *e)
             bool is_failing = informer_is_failing(s->of[i], &n);
             OWN(buf_done) struct buf labels = BUF_INIT(128);
 
-            if (metric_label(&labels, "kind", spec_of((enum shared_kind)i).kind->name, e) < 0 ||
+            if (metric_label(&labels, "kind", shared_kind_name((enum shared_kind)i), e) < 0 ||
                 metric_u64(out, pass ? failures : failing, buf_cstr(&labels), pass ? n : is_failing,
                            e) < 0)
                 return -1;

@@ -61,6 +61,7 @@ int shared_open(struct shared *s, struct kube_client *client,
                 struct err *e);
 void shared_close(struct shared *s);
 
+const char *shared_kind_name(enum shared_kind kind);
 /* Appends how the copies are kept up, by kind. */
 int shared_metrics_write(const struct shared *s, struct buf *out, struct err *e);
 

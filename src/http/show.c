@@ -43,6 +43,8 @@ static void on_metrics(void *ctx, struct http_exchange *x)
 
     if (!is_read(x))
         return;
+    if (!span_is(http_path(x), "/metrics") && s->config.other && s->config.other(s->config.ctx, x))
+        return;
     if (!span_is(http_path(x), "/metrics")) {
         refuse(x, 404, "only /metrics is here\n");
         return;

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 
 struct ev_loop;
+struct http_exchange;
 struct show;
 
 struct show_config {
@@ -18,6 +19,8 @@ struct show_config {
     const char *metrics, *health;
     /* Appends what /metrics shows beside the process's own figures; NULL: nothing. */
     int (*write)(void *ctx, struct buf *out, struct err *e);
+    /* Other paths of the metrics' address, read with GET: false: not its own, and 404. NULL: there are none. */
+    bool (*other)(void *ctx, struct http_exchange *x);
     /* What /readyz says: NULL: ready, else why not (503). NULL: always ready. */
     const char *(*why_not_ready)(void *ctx);
     void *ctx;

@@ -20,9 +20,9 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 class Controller:
     """kubeconfig: whose rights it has; the administrator's, unless said otherwise."""
 
-    def __init__(self, api, *options, kubeconfig=None):
+    def __init__(self, api, *options, kubeconfig=None, program=None):
         reader, writer = os.pipe()
-        program = os.environ.get("SILICA", str(TREE / "build" / "silica"))
+        program = program or os.environ.get("SILICA", str(TREE / "build" / "silica"))
         self.log = api.directory / f"controller-{os.urandom(4).hex()}.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
