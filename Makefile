@@ -1,5 +1,5 @@
 # The door. Everything real is in meson.build, tests/ and tools/.
-.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-controllers soak-isolate soak-up cover lint bench peers man image install clean \
+.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-controllers soak-cluster soak-isolate soak-up cover lint bench peers man image install clean \
         setup-build setup-test setup-bench setup-lint
 .DELETE_ON_ERROR:
 
@@ -45,6 +45,10 @@ soak-apiserver: setup-test all build/debug/build.ninja  ## the API server's: fuz
 
 soak-controllers: setup-test all                    ## the controllers': 5 minutes of kills under 200 claims, failovers
 	python3 tests/soak/controllers.py
+
+soak-cluster: setup-test all                        ## two replicas on a real control plane: 5 minutes of kills under claims
+	tools/peers cluster >/dev/null
+	python3 tests/soak/cluster.py
 
 soak-isolate: setup-test all                        ## the isolation engine's: 200 kills anywhere
 	SILICA_KILLS=200 python3 tests/run.py --tier e2e -k test_killed_anywhere

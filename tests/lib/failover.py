@@ -11,6 +11,12 @@ WRITES = ("create", "update", "patch", "delete")
 LINE = re.compile(r"event=api\.request .*?verb=(\w+) path=(\S+) code=\d+ user=(\S+)")
 
 
+def make_system(api):
+    """Where the Lease is, on a cluster that nothing was installed on."""
+    if not api.exists(f"/api/v1/namespaces/{SYSTEM}"):
+        api.call("POST", "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
+
+
 def account(api, name):
     """A kubeconfig of a service account that may do everything."""
     for path, body in (("/api/v1/namespaces", {"metadata": {"name": SYSTEM}}),

@@ -7,6 +7,7 @@ must hold of that at every moment. Reads the API and nothing else.
         faults = list(judge(journal.events()))
 """
 
+import contextlib
 import http.client
 import json
 import threading
@@ -19,6 +20,7 @@ EXTENSIONS, AGENTS = "/apis/extensions.agents.x-k8s.io/v1beta1", "/apis/agents.x
 GROUPS = {"sandboxclaims": EXTENSIONS, "sandboxwarmpools": EXTENSIONS, "sandboxes": AGENTS, "pods": "/api/v1", "services": "/api/v1",
           "persistentvolumeclaims": "/api/v1"}
 POD_NAME = "agents.x-k8s.io/pod-name"
+PATIENCE_S = 120  # with a server that says 503
 
 
 def path_of(namespace, plural):
@@ -44,18 +46,40 @@ class Event:
         return f"{self.plural} {self.name} at version {self.version}"
 
 
+class Forgotten(Exception):
+    """The server does not know any more what happened since then."""
+
+
 class Follower(threading.Thread):
-    """Watches one kind, and goes on from the last version it heard of."""
+    """Watches one kind, and goes on from the last version it heard of. A kube-apiserver that was killed has forgotten what was
+    before: then what is there now is taken for what happened, and those that are gone went at the version of the list."""
 
     def __init__(self, journal, plural):
         super().__init__(daemon=True)
         self.journal, self.plural, self.events, self.now, self.fault = journal, plural, [], {}, None
-        self.path, self.connection, self.resumed = path_of(journal.namespace, plural), Connection(journal.api), 0
-        status, first = self.connection.call("GET", self.path)
-        assert status == 200, first
-        self.version = int(first["metadata"]["resourceVersion"])
-        for thing in first["items"]:
-            self.take("ADDED", thing)
+        self.path, self.connection, self.resumed, self.relisted = path_of(journal.namespace, plural), Connection(journal.api), 0, 0
+        self.heard_at = time.monotonic()
+        self.list()
+
+    def list(self):
+        status, there = self.connection.call("GET", self.path)
+        self.check(status, there)
+        self.version = int(there["metadata"]["resourceVersion"])
+        found = {thing["metadata"]["uid"] for thing in there["items"]}
+        for thing in list(self.now.values()):
+            if thing["metadata"]["uid"] not in found:
+                self.take("DELETED", {**thing, "metadata": {**thing["metadata"], "resourceVersion": str(self.version)}})
+        for thing in there["items"]:
+            was = self.now.get(thing["metadata"]["name"])
+            if was is None or was["metadata"]["resourceVersion"] != thing["metadata"]["resourceVersion"]:
+                self.take("MODIFIED" if was else "ADDED", thing)
+
+    def check(self, status, answer):
+        """A server that begins may ask for patience, but not for ever."""
+        if status in (429, 500, 503) and time.monotonic() < self.heard_at + PATIENCE_S:
+            raise Gone
+        assert status == 200, answer
+        self.heard_at = time.monotonic()
 
     def run(self):
         while not self.journal.is_over:
@@ -64,15 +88,25 @@ class Follower(threading.Thread):
             except (Gone, OSError, http.client.HTTPException, ValueError):
                 self.connection.close()
                 time.sleep(0.02)
+            except Forgotten:
+                self.connection.close()
+                self.relist()
             except Exception as e:
                 self.fault = f"follower of {self.plural}: {type(e).__name__} {e}"
                 return
 
+    def relist(self):
+        with contextlib.suppress(Gone, OSError, http.client.HTTPException, ValueError):  # then the watch finds it so again
+            self.list()
+            self.relisted += 1
+
     def read(self, answer):
-        assert answer.status == 200, answer.read()
+        self.check(answer.status, answer.status if answer.status == 200 else answer.read())
         self.resumed += 1
         for line in answer:
             event = json.loads(line)  # half a line is no event
+            if event["type"] == "ERROR" and event["object"]["code"] == 410 and self.journal.api.kind == "real":
+                raise Forgotten
             assert event["type"] != "ERROR", event
             version = int(event["object"]["metadata"]["resourceVersion"])
             if event["type"] != "BOOKMARK":

@@ -36,9 +36,11 @@ class Connection:
         try:
             if self.open is None:
                 context = ssl.create_default_context(cafile=str(self.api.ca_file))
-                context.load_cert_chain(self.api.client_cert, self.api.client_key)
+                if self.api.client_cert:
+                    context.load_cert_chain(self.api.client_cert, self.api.client_key)
                 self.open = http.client.HTTPSConnection(self.api.url.removeprefix("https://"), context=context, timeout=30)
-            self.open.request(method, path, body=None if body is None else json.dumps(body), headers={"content-type": kind})
+            headers = {"content-type": kind, **({"authorization": f"Bearer {self.api.token}"} if self.api.token else {})}
+            self.open.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
             return self.open.getresponse()
         except (OSError, http.client.HTTPException) as e:
             self.close()
