@@ -216,6 +216,32 @@ def test_a_graceful_end_and_one_by_force(machine):
     machine.delete("deaf")
 
 
+def test_parts_of_a_log(machine):
+    """--tail, --since, --timestamps, --limit-bytes, -f from the middle, and --previous of the attempt before."""
+    script = "if test -e /v/again; then echo second; exec sleep 4721; fi; touch /v/again; echo one; echo two; echo three; " \
+             "while ! test -e /v/go; do sleep 0.05; done; echo four; exit 1"
+    machine.apply(pod("says", command=["sh", "-c", script], volumes=[{"name": "v", "emptyDir": {}}],
+                      volumeMounts=[{"name": "v", "mountPath": "/v"}]))
+    found = machine.wait_ready("says")
+    machine.wait(lambda: machine.kubectl("logs", "says").split() == ["one", "two", "three"], "its words")
+    assert machine.kubectl("logs", "says", "--tail=2") == "two\nthree\n" and machine.kubectl("logs", "says", "--tail=0") == ""
+    assert machine.kubectl("logs", "says", "--limit-bytes=5") == "one\nt"
+    assert machine.kubectl("logs", "says", "--since=1h").split() == ["one", "two", "three"]
+    stamps = [line.split(" ", 1) for line in machine.kubectl("logs", "says", "--timestamps").splitlines()]
+    assert [s[1] for s in stamps] == ["one", "two", "three"] and all(s[0].endswith("Z") and s[0] >= found["status"]["startTime"][:19] for s in stamps)
+    later = "2999-01-01T00:00:00Z"
+    assert machine.kubectl("logs", "says", f"--since-time={later}") == ""
+    follow = subprocess.Popen([machine.kubectl_program, "--kubeconfig", str(machine.api.kubeconfig), "logs", "says", "-f", "--tail=1"],
+                              stdout=subprocess.PIPE, text=True)
+    assert follow.stdout.readline() == "three\n"
+    machine.kubectl("exec", "says", "--", "touch", "/v/go")
+    assert follow.communicate(timeout=60)[0] == "four\n"  # it ends with the container
+    machine.wait(lambda: machine.kubectl("logs", "says") == "second\n", "the next attempt's")
+    assert machine.kubectl("logs", "says", "--previous").split() == ["one", "two", "three", "four"]
+    assert machine.kubectl("logs", "says", "--previous", "--tail=1") == "four\n"
+    machine.delete("says")
+
+
 def test_hooks(machine):
     """postStart comes before the container is said to run and before the next one begins; preStop before TERM."""
     shared = {"volumes": [{"name": "v", "emptyDir": {}}]}

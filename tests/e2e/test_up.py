@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import stat
@@ -366,6 +367,34 @@ def test_sandboxes_outlive_all_of_it(fresh):
     assert fresh.run("ps", "-o", "json").stdout.strip() in ("[]", "")
 
 
+def test_a_newer_program_takes_over(fresh, tmp_path):
+    """The program is replaced by another one, as an update does it, and the old one's file is gone: its sandboxes run on, and the new one has them."""
+    old = tmp_path / "silica"
+    shutil.copy2(program(), old)
+    assert fresh.end() == 0
+    fresh.run("down", "--sandboxes", check=False)
+    fresh.program = str(old)
+    fresh.start()
+    fresh.wait_warm()
+    fresh.api.call("POST", CLAIMS, CLAIM)
+    name = wait_until(lambda: fresh.api.call("GET", f"{CLAIMS}/mine").get("status", {}).get("sandbox"), 60)["name"]
+    fresh.kubectl("exec", name, "--", "sh", "-c", "echo kept >/tmp/note")
+    before = started_at(fresh, name)
+    fresh.kill("up")
+    fresh.process.wait()
+    new = tmp_path / "new"
+    new.write_bytes(old.read_bytes() + b"another build")  # what stands behind a program is no part of it
+    new.chmod(0o755)
+    new.replace(old)
+    fresh.start()
+    assert wait_until(lambda: fresh.kubectl("exec", name, "--", "cat", "/tmp/note", check=False).stdout, 60) == "kept\n"
+    assert started_at(fresh, name) == before and ask(fresh, name, "echo there")[1]["stdout"] == "there\n"
+    fresh.api.call("POST", CLAIMS, {**CLAIM, "metadata": {"name": "next"}})  # made by the keeper of the old one
+    again = wait_until(lambda: fresh.api.call("GET", f"{CLAIMS}/next").get("status", {}).get("sandbox"), 60)["name"]
+    assert wait_until(lambda: ask(fresh, again, "echo there")[0] == 200, 60)
+    fresh.wait_warm()
+
+
 def ask(up, sandbox, command, namespace="default", at=None, fields=None):
     """POST /execute at the router: the status, and what came."""
     request = urllib.request.Request(f"{at or up.ready['router']}/execute", data=json.dumps({"command": command}).encode(), headers={
@@ -383,6 +412,7 @@ def test_suspended_and_resumed(up):
     up.api.call("POST", CLAIMS, {**CLAIM, "metadata": {"name": "sleeper"}})
     name = wait_until(lambda: up.api.call("GET", f"{CLAIMS}/sleeper").get("status", {}).get("sandbox"), 60)["name"]
     assert wait_until(lambda: ask(up, name, "sh -c 'echo kept >/workspace/note'")[0] == 200, 60)
+    before = up.api.call("GET", f"/api/v1/namespaces/default/pods/{name}")
     up.kubectl("patch", "sandbox", name, "--type=merge", "-p", '{"spec":{"operatingMode":"Suspended"}}')
     wait_until(lambda: not up.api.exists(f"/api/v1/namespaces/default/pods/{name}"), 60, "its Pod is gone")
     status, why = wait_until(lambda: (got := ask(up, name, "true")) and got[0] == 503 and got, 60)
@@ -390,6 +420,8 @@ def test_suspended_and_resumed(up):
     up.kubectl("patch", "sandbox", name, "--type=merge", "-p", '{"spec":{"operatingMode":"Running"}}')
     status, got = wait_until(lambda: (got := ask(up, name, "cat /workspace/note")) and got[0] == 200 and got, 60, "it is back")
     assert got["stdout"] == "kept\n"
+    after = up.api.call("GET", f"/api/v1/namespaces/default/pods/{name}")  # another Pod: of the same name, at the same address
+    assert after["metadata"]["uid"] != before["metadata"]["uid"] and after["status"]["podIP"] == before["status"]["podIP"]
     up.api.call("DELETE", f"{CLAIMS}/sleeper")
 
 

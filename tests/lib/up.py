@@ -39,6 +39,7 @@ class Up:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-up-"))
         self.data = pathlib.Path(data or self.directory / "data")
         self.prefix, self.env = list(prefix), {**os.environ, **(env or {})}
+        self.program = program()  # of what is started from now on
         self.process = None
         try:
             self.start(*PORTS, *options)
@@ -47,7 +48,7 @@ class Up:
             raise
 
     def argv(self, command, *args):
-        return [*self.prefix, program(), command, "--data", str(self.data), *map(str, args)]
+        return [*self.prefix, self.program, command, "--data", str(self.data), *map(str, args)]
 
     def start(self, *options):
         """Returns when it serves. Without options: on the ports of last time."""
