@@ -2,40 +2,7 @@
 
 #include "controller/limits.h"
 
-#include <link.h>
 #include <malloc.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-/* ---- giving back ---- */
-
-/* Whole pages of a segment that may not be written: they are in the file as they are here. What relocations changed is in
- * segments that could be written then. */
-static void drop_segment(uintptr_t base, const ElfW(Phdr) * p, uintptr_t page)
-{
-    uintptr_t from = (base + p->p_vaddr + page - 1) & ~(page - 1);
-    uintptr_t to = (base + p->p_vaddr + p->p_filesz) & ~(page - 1);
-
-    if (p->p_type == PT_LOAD && !(p->p_flags & PF_W) && from < to)
-        (void)madvise((void *)from, to - from, MADV_DONTNEED);
-}
-
-/* The first is the program itself; libraries, where there are any, are shared with others. */
-static int drop_program(struct dl_phdr_info *info, size_t size, void *ctx)
-{
-    (void)size, (void)ctx;
-    for (size_t i = 0; i < info->dlpi_phnum; i++)
-        drop_segment(info->dlpi_addr, &info->dlpi_phdr[i], (uintptr_t)sysconf(_SC_PAGESIZE));
-    return 1;
-}
-
-void rest_give_back(void)
-{
-    (void)malloc_trim(0);
-    (void)dl_iterate_phdr(drop_program, NULL);
-}
-
-/* ---- when ---- */
 
 static void on_timer(void *ctx);
 
@@ -68,7 +35,7 @@ static void pack(void *ctx)
         return;
     }
     if (informer_pack(&r->walk, PACK_OBJECTS) == 0 && !next_kind(r)) {
-        rest_give_back();
+        (void)malloc_trim(0);
         wait_for_work(r);
         return;
     }

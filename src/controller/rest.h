@@ -1,11 +1,9 @@
 /* rest: memory that goes back to the system while there is nothing to do.
  *
- * What lists and bursts took stays with the heap otherwise, as holes between the objects that are kept; and of the program most
- * pages were used once, when it began.
+ * What lists and bursts took stays with the heap otherwise, as holes between the objects that are kept.
  *
  * Used by:  controller.c, where the copies of objects and the process are the controllers' own.
- * Costs:    some ms of the loop now and then, in turns of less than one; pages of the program that are needed again are found in
- *           the page cache, some 16 of them at a time.
+ * Costs:    some ms of the loop now and then, in turns of less than one.
  * Threads:  the loop's.
  */
 #ifndef SILICA_CONTROLLER_REST_H
@@ -30,8 +28,5 @@ struct rest {
 /* Whenever something was done, and all is idle. */
 void rest_open(struct rest *r, struct shared *shared, rest_work_fn work, void *ctx);
 void rest_close(struct rest *r); /* harmless when it was not opened */
-
-/* Free pages of the heap, and those pages of the program that cannot have changed. */
-void rest_give_back(void);
 
 #endif
