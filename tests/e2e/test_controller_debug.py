@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import gzip
+import http.client
 import os
 import pathlib
 import shutil
@@ -92,12 +93,14 @@ def test_names_where_the_program_has_them(api, tmp_path):
 
 
 def test_wall_time_and_one_at_a_time(shown, tmp_path):
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        first = pool.submit(get, shown, "/debug/fgprof?seconds=3")
-        wait_until(lambda: get(shown, "/debug/pprof/profile?seconds=1")[0] == 500, 20)
-        assert get(shown, "/debug/fgprof?seconds=1") == (500, b"another profile is being taken")
-        status, profile = first.result()
-    assert status == 200 and "Type: time" in pprof(profile, tmp_path)
+    host, _, port = shown.ready["metrics"].rpartition(":")
+    first = http.client.HTTPConnection(host, int(port), timeout=60)
+    first.request("GET", "/debug/fgprof?seconds=3")  # it is there before the others connect, so it is the first
+    assert get(shown, "/debug/pprof/profile?seconds=1") == (500, b"another profile is being taken")
+    assert get(shown, "/debug/fgprof?seconds=1") == (500, b"another profile is being taken")
+    answer = first.getresponse()
+    profile = answer.read()
+    assert answer.status == 200 and "Type: time" in pprof(profile, tmp_path)
     assert get(shown, "/debug/pprof/profile?seconds=0")[0] == 400
     assert get(shown, "/debug/pprof/profile?seconds=1&debug=1")[0] == 200  # free again
 
