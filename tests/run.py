@@ -66,16 +66,19 @@ SUITES = {
     "streams": ("kube", "conformance/streams"),
     "streams-36": ("kube-36", "conformance/streams/test_python_client.py"),
     "deploy": ("kube", "conformance/deploy"),
+    "deploy-1.0.8": ("sdk-1.0.8", "conformance/deploy_sdk"),
+    "deploy-0.4.6": ("sdk-0.4.6", "conformance/deploy_sdk"),
     "security": ("e2e", "security"),
 }
 # suite: what tools/peers makes for it beforehand, with spaces between, as the first time takes longer than a suite may
 PEERS = {"router": "sandbox-router", "up-1.0.8": "kubectl go-sdk-basic", "up-1.0.8-kube-36": "kubectl", "up-0.5.6": "kubectl", "up-0.4.6": "kubectl", "up-0.3.10": "kubectl",
-         "kube": "control-plane", "kube-36": "control-plane", "cluster": "cluster", "streams": "control-plane", "deploy": "control-plane helm"}
+         "kube": "control-plane", "kube-36": "control-plane", "cluster": "cluster", "streams": "control-plane", "deploy": "control-plane helm",
+         "deploy-1.0.8": "control-plane go-sdk-life", "deploy-0.4.6": "control-plane"}
 IN_TIER = {
     "asan": ["e2e", "clients", "sdk-1.0.8", "pydantic-0.2.29", "streams"],
     "e2e": ["e2e"],
     "conformance": ["clients", "router", "sdk-1.0.8", "sdk-0.5.6", "sdk-0.4.6", "up-1.0.8", "up-1.0.8-kube-36", "up-0.5.6", "up-0.4.6", "up-0.3.10",
-                    "up-pydantic-0.2.37", "up-pydantic-0.2.29", "pydantic-0.2.29", "kube", "kube-36", "cluster", "streams", "streams-36", "deploy"],
+                    "up-pydantic-0.2.37", "up-pydantic-0.2.29", "pydantic-0.2.29", "kube", "kube-36", "cluster", "streams", "streams-36", "deploy", "deploy-1.0.8", "deploy-0.4.6"],
     "security": ["security"],
     "workspace": ["workspace"],
 }
