@@ -77,8 +77,11 @@ def pods_of(up, names):
 def kill(up, part):
     """Returns when another one is there."""
     if part == "spawner":
-        os.kill(owner.spawner_of(up.data), signal.SIGKILL)
-        return  # the keeper starts another one when it needs it
+        try:
+            os.kill(owner.spawner_of(up.data), signal.SIGKILL)
+        except (IndexError, FileNotFoundError, ProcessLookupError):
+            pass  # the last one was killed a moment ago, and the keeper has not started the next
+        return
     pid = up.kill(part)
     if part == "up":
         up.process.wait()
