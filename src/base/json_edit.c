@@ -240,7 +240,8 @@ struct json_node *json_edit_null(struct json_edit *ed)
 
 static bool is_name(const struct json_item *item, struct span name)
 {
-    return item->name_n == name.n && item->name && memcmp(item->name, name.p, name.n) == 0;
+    return item->name_n == name.n && item->name &&
+           (name.n == 0 || memcmp(item->name, name.p, name.n) == 0);
 }
 
 /* The slot where the name is, or where it would go. */

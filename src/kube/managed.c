@@ -168,12 +168,21 @@ static int compare_rows(const void *pa, const void *pb)
     return order ? order : compare_spans(a->subresource, b->subresource);
 }
 
+/* It says what we would, and nothing else: one that is kept as it came must not change when it is written anew later. */
+static bool is_as_written(const struct manager *row)
+{
+    size_t members = 5u + (row->time.p != NULL) + (row->subresource.n > 0);
+
+    return row->entry && row->wire && row->name.p && json_count(row->entry) == members &&
+           row->time.p == text_of(row->entry, "time").p;
+}
+
 static struct json_node *encode_row(struct json_edit *ed, const struct manager *row)
 {
     struct json_node *entry;
 
-    if (row->entry && row->wire && row->time.p == text_of(row->entry, "time").p)
-        return json_edit_view(ed, row->entry); /* nothing of it has changed */
+    if (is_as_written(row))
+        return json_edit_view(ed, row->entry);
     entry = json_edit_object(ed);
     json_node_set(entry, "manager", json_edit_str(ed, row->name));
     json_node_set(entry, "operation", json_edit_cstr(ed, row->is_applied ? "Apply" : "Update"));
