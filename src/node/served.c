@@ -20,8 +20,10 @@ static const struct row rows[] = {
       "volumes initContainers containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds serviceAccountName "
       "serviceAccount automountServiceAccountToken nodeName securityContext hostname schedulerName readinessGates "
       "enableServiceLinks os schedulingGates",
-      /* No image is pulled, no other node is there to be chosen, nobody makes room for another. */
-      "imagePullSecrets tolerations priorityClassName priority preemptionPolicy overhead topologySpreadConstraints", "" },
+      /* No image is pulled, no other node is there to be chosen, nobody makes room for another, and nothing leaves a sandbox, so
+       * there is no server to be asked for a name: every sandbox of a template with the default policy names some. */
+      "imagePullSecrets tolerations priorityClassName priority preemptionPolicy overhead topologySpreadConstraints dnsPolicy dnsConfig",
+      "" },
     { "PodOS", "", "", "" },
     { "PodReadinessGate", "conditionType", "", "" },
     { "PodSchedulingGate", "name", "", "" },
@@ -87,7 +89,6 @@ struct unserved {
 
 static const struct unserved unserved[] = {
     { "PodSpec", "ephemeralContainers" },
-    { "PodSpec", "dnsPolicy", IF_OTHER, "ClusterFirst" },
     { "PodSpec", "nodeSelector" },
     { "PodSpec", "hostNetwork", IF_TRUE },
     { "PodSpec", "hostPID", IF_TRUE },
@@ -96,7 +97,6 @@ static const struct unserved unserved[] = {
     { "PodSpec", "subdomain" },
     { "PodSpec", "affinity" },
     { "PodSpec", "hostAliases" },
-    { "PodSpec", "dnsConfig" },
     { "PodSpec", "runtimeClassName" },
     { "PodSpec", "setHostnameAsFQDN", IF_TRUE },
     { "PodSpec", "hostUsers", IF_TRUE },

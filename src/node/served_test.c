@@ -50,6 +50,8 @@ static const struct row {
     const char *want; /* all notes, '|' between */
 } rows[] = {
     { "nothing", "{'hostNetwork':false,'restartPolicy':'Never','dnsPolicy':'ClusterFirst'}", "" },
+    { "servers of names, without a way to them",
+      "{'dnsPolicy':'None','dnsConfig':{'nameservers':['8.8.8.8']}}", "" },
     { "all is dropped already",
       "{'securityContext':{'seccompProfile':{'type':'RuntimeDefault'}},'containers':[{'name':'c',"
       "'terminationMessagePath':'/dev/termination-log','terminationMessagePolicy':'File',"
@@ -58,9 +60,9 @@ static const struct row {
       "'privileged':false}}]}",
       "" },
     { "of the Pod",
-      "{'hostNetwork':true,'runtimeClassName':'gvisor','dnsPolicy':'None','os':{'name':'windows'},"
+      "{'hostNetwork':true,'runtimeClassName':'gvisor','subdomain':'s','os':{'name':'windows'},"
       "'securityContext':{'sysctls':[{'name':'a','value':'b'}]}}",
-      "not served here, and left out: hostNetwork, runtimeClassName, dnsPolicy None, os.name windows, "
+      "not served here, and left out: hostNetwork, runtimeClassName, subdomain, os.name windows, "
       "securityContext.sysctls" },
     { "of containers",
       "{'containers':[{'name':'c','ports':[{'containerPort':1,'hostPort':80},{'containerPort':2,"
