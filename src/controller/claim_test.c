@@ -318,6 +318,39 @@ static void claim_ready_condition(void **state)
     test_objects_free();
 }
 
+/* A claim at generation 5, whose sandbox says "True R M". The public controller may have written the sandbox's generation. */
+static void claim_status_of_another_generation(void **state)
+{
+    static const struct {
+        const char *name, *generation, *reason;
+        const char *want; /* the write, or "none" */
+    } cases[] = {
+        { "its own", "5", "R", "none" },
+        { "ahead", "6", "R", "none" },
+        { "behind", "4", "R", "5 True R M" },
+        { "not a number", "'6'", "R", "5 True R M" },
+        { "ahead, and of something else", "6", "Q", "5 True R M" },
+    };
+    struct object *sandbox = test_object(known_kinds()->sandbox,
+                                         "{'metadata':{'name':'s'},'status':{'conditions':[{'type':"
+                                         "'Ready','status':'True','reason':'R','message':'M'}]}}");
+
+    EACH(r, cases) {
+        struct object *claim = test_object(
+            known_kinds()->claim,
+            "{'metadata':{'name':'c','generation':5},'status':{'sandbox':{'name':'s'},"
+            "'conditions':[{'type':'Ready','status':'True','observedGeneration':%s,'reason':'%s',"
+            "'message':'M','lastTransitionTime':'t'}]}}",
+            r->generation, r->reason);
+        struct claim_facts f = { .claim = claim, .sandbox = sandbox, .text = "", .now = NOW };
+        struct json_node *status = claim_status(&f, test_edit());
+        struct step step = claim_status_step(claim, status, test_edit());
+
+        test_same(r->name, "write", step.verb == STEP_NONE ? "none" : ready_of(status), r->want);
+    }
+    test_objects_free();
+}
+
 /* TestSandboxClaimReconcile_TransientLookupErrorPreservesStatus; TestCreateSandboxToleratesAlreadyExists */
 static void claim_status_keeps_its_sandbox(void **state)
 {
@@ -549,6 +582,7 @@ int main(void)
         cmocka_unit_test(launch_type_is_said_once),
         cmocka_unit_test(lock_and_unlock),
         cmocka_unit_test(claim_ready_condition),
+        cmocka_unit_test(claim_status_of_another_generation),
         cmocka_unit_test(claim_status_keeps_its_sandbox),
         cmocka_unit_test(time_left),
         cmocka_unit_test(candidates_in_their_order),
