@@ -82,6 +82,14 @@ void metric_observe(struct metric_histogram *h, const struct metric_bounds *boun
         h->within[low]++;
 }
 
+void metric_histogram_add(struct metric_histogram *h, const struct metric_histogram *more)
+{
+    h->n += more->n;
+    h->sum += more->sum;
+    for (size_t i = 0; i < METRIC_BOUNDS_MAX; i++)
+        h->within[i] += more->within[i];
+}
+
 int metric_histogram(struct buf *out, const char *name, const char *labels,
                      const struct metric_bounds *bounds, const struct metric_histogram *h,
                      struct err *e)

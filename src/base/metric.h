@@ -42,6 +42,8 @@ struct metric_histogram {
 };
 
 void metric_observe(struct metric_histogram *h, const struct metric_bounds *bounds, double v);
+/* h: the sum of both, which have the same bounds. */
+void metric_histogram_add(struct metric_histogram *h, const struct metric_histogram *more);
 int metric_histogram(struct buf *out, const char *name, const char *labels,
                      const struct metric_bounds *bounds, const struct metric_histogram *h,
                      struct err *e);

@@ -22,26 +22,47 @@ static size_t number_of(const char *method)
     return i;
 }
 
+/* method: a constant of the table. */
+static void add_row(struct counts *c, const char *method, int code, uint64_t n)
+{
+    size_t i = 0;
+
+    while (i < c->n && (c->rows[i].method != method || c->rows[i].code != code))
+        i++;
+    if (i == COUNTS_ROWS_MAX) {
+        c->others += n;
+        return;
+    }
+    if (i == c->n) {
+        c->rows[i].method = method;
+        c->rows[i].code = code;
+        c->rows[i].n = 0;
+        __atomic_store_n(&c->n, i + 1, __ATOMIC_RELEASE); /* the row is whole */
+    }
+    c->rows[i].n += n;
+}
+
 void counts_add(struct counts *c, const char *method, int code, double seconds)
 {
-    size_t number = number_of(method), i = 0;
+    size_t number = number_of(method);
 
     if (number == COUNTS_METHODS) {
         c->others++;
         return;
     }
     metric_observe(&c->took[number], &bounds, seconds);
-    while (i < c->n && (c->rows[i].method != methods[number] || c->rows[i].code != code))
-        i++;
-    if (i == COUNTS_ROWS_MAX) {
-        c->others++;
-        return;
-    }
-    if (i == c->n)
-        c->n++;
-    c->rows[i].method = methods[number];
-    c->rows[i].code = code;
-    c->rows[i].n++;
+    add_row(c, methods[number], code, 1);
+}
+
+void counts_sum(struct counts *c, const struct counts *more)
+{
+    size_t n = __atomic_load_n(&more->n, __ATOMIC_ACQUIRE);
+
+    for (size_t i = 0; i < n; i++)
+        add_row(c, more->rows[i].method, more->rows[i].code, more->rows[i].n);
+    c->others += more->others;
+    for (size_t i = 0; i < COUNTS_METHODS; i++)
+        metric_histogram_add(&c->took[i], &more->took[i]);
 }
 
 static int write_requests(const struct counts *c, struct buf *out, struct err *e)

@@ -22,8 +22,11 @@ struct counts {
     struct metric_histogram took[COUNTS_METHODS];
 };
 
-/* code 0: no answer came. */
+/* Zeroed memory is an empty one. It may be shared with processes that were forked: one writes, any reads at any time.
+ * code 0: no answer came. */
 void counts_add(struct counts *c, const char *method, int code, double seconds);
+/* c: the sum of both, as far as it has rows. */
+void counts_sum(struct counts *c, const struct counts *more);
 int counts_write(const struct counts *c, struct buf *out, struct err *e);
 
 #endif

@@ -46,10 +46,32 @@ static void test_codes_that_a_server_makes_up_do_not_grow_the_table(void **state
     assert_non_null(strstr(buf_cstr(&out), "{code=\"other\",method=\"other\"} 10\n"));
 }
 
+static void test_sums(void **state)
+{
+    struct counts a = { 0 }, b = { 0 }, sum = { 0 };
+    OWN(buf_done) struct buf out = BUF_INIT(64 * 1024);
+    struct err e;
+
+    (void)state;
+    counts_add(&a, "GET", 200, 0.01);
+    counts_add(&b, "POST", 201, 3);
+    counts_add(&b, "GET", 200, 0.001);
+    counts_add(&b, "BREW", 418, 0);
+    counts_sum(&sum, &a);
+    counts_sum(&sum, &b);
+    assert_int_equal(counts_write(&sum, &out, &e), 0);
+    assert_non_null(strstr(buf_cstr(&out), "{code=\"200\",method=\"GET\"} 2\n"));
+    assert_non_null(strstr(buf_cstr(&out), "{code=\"201\",method=\"POST\"} 1\n"));
+    assert_non_null(strstr(buf_cstr(&out), "{code=\"other\",method=\"other\"} 1\n"));
+    assert_non_null(strstr(buf_cstr(&out), "_bucket{verb=\"GET\",le=\"0.005\"} 1\n"));
+    assert_non_null(strstr(buf_cstr(&out), "_count{verb=\"GET\"} 2\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests_are_counted_by_method_and_code),
+        cmocka_unit_test(test_sums),
         cmocka_unit_test(test_codes_that_a_server_makes_up_do_not_grow_the_table),
     };
 

@@ -21,7 +21,7 @@ struct kubeclient {
     struct access *access;
     struct http_client *http;
     struct bucket bucket;
-    struct counts counts;
+    struct counts *counts, own_counts;
     uint64_t timeout_ms, page_items;
     struct rest_call *calls;
     struct rest_watch *watches;

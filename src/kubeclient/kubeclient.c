@@ -50,6 +50,7 @@ int kubeclient_new(struct ev_loop *loop, const struct kubeclient_config *config,
         return -1;
     }
     c->timeout_ms = config->timeout_ms ? config->timeout_ms : REST_TIMEOUT_MS;
+    c->counts = config->counts ? config->counts : &c->own_counts;
     c->reached = config->reached;
     c->ctx = config->ctx;
     c->page_items = config->page_items ? config->page_items : REST_PAGE_ITEMS;
@@ -190,5 +191,5 @@ void rest_note_reach(struct kubeclient *c, const struct err *e)
 
 int kubeclient_metrics_write(const struct kube_client *client, struct buf *out, struct err *e)
 {
-    return counts_write(&CONTAINER(client, const struct kubeclient, base)->counts, out, e);
+    return counts_write(CONTAINER(client, const struct kubeclient, base)->counts, out, e);
 }

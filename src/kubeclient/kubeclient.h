@@ -21,6 +21,8 @@ struct dial_resolver;
 struct ev_children;
 
 /* Zeroes and NULLs: what limits.h says, or nothing of the kind. */
+struct counts;
+
 struct kubeclient_config {
     struct kubeconfig *kubeconfig;  /* takes what is in it */
     struct ev_children *children;   /* for credential plugins; NULL: those fail */
@@ -31,6 +33,8 @@ struct kubeclient_config {
     uint64_t timeout_ms; /* of one call, with all its tries; of a list: of one page */
     uint64_t page_items;
     uint64_t ping_idle_ms, ping_wait_ms;
+    struct counts
+        *counts; /* where it counts (counts.h), which outlives it; NULL: in memory of its own */
     /* Nobody answers any more, and why; then NULL: somebody does again, whatever the answer is. Only changes are told, from
      * within calls of others: not a place to start any. */
     void (*reached)(void *ctx, const struct err *e);

@@ -203,7 +203,7 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
     struct err broken;
 
     (void)trailers;
-    counts_add(&client_of(x)->counts, x->request.method, e ? 0 : x->verdict.status,
+    counts_add(client_of(x)->counts, x->request.method, e ? 0 : x->verdict.status,
                (double)(time_mono_us() - x->sent_us) / 1e6);
     rest_note_reach(client_of(x), e);
     if (e && answer_is_broken(&x->answer, &broken)) {

@@ -18,6 +18,8 @@
 #define DIAL_CONNECT_MS 5000
 /* Rows of one metric: namespaces are names that clients choose. What is beyond counts under the namespace "-" */
 #define TALLY_ROWS_MAX 4096
+/* Rows of that one namespace beyond it. The codes are the sandboxes' choice: what is beyond these, too, counts as one row */
+#define TALLY_SPARE_ROWS 1000
 /* The head of a request as it is passed on: what the server took, and what we add */
 #define ROUTER_HEAD_MAX_BYTES (HTTP_HEAD_MAX_BYTES + 4096)
 /* Kept connections to sandboxes. The shortest time that servers are known to keep them is 5 s; who is first must be us, or

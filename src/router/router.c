@@ -84,7 +84,7 @@ static void open_sides(struct router *r)
     r->hops = (struct hops){ .config = &r->config,
                              .loop = r->loop,
                              .client = http_client_new(r->loop, &client),
-                             .tally = tally_new() };
+                             .tally = tally_new(r->config.board, r->config.seat) };
 }
 
 static int open_way(struct router *r, struct way *way, const struct router_door *door,

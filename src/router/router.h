@@ -18,6 +18,7 @@
 struct dial_resolver;
 struct overview;
 struct router;
+struct tally_board;
 
 /* One of the ways in. */
 struct router_door {
@@ -40,7 +41,9 @@ struct router_config {
     struct trust proxies;              /* whose X-Forwarded-* count */
     struct overview
         *overview; /* the page about this machine, for browsers of the owner at `plain`; or NULL */
-    bool is_port_shared; /* several routers listen there */
+    bool is_port_shared;       /* several routers listen there */
+    struct tally_board *board; /* where it counts, at that seat; NULL: for itself */
+    unsigned seat;
     struct opt_list allow_origin, allow_host;
     uint64_t head_ms;        /* for an answer to begin; 0: the request's timeout */
     uint64_t max_body_bytes; /* of a request; 0: any */

@@ -2,8 +2,11 @@
  *
  * Owns:     counters and histograms by their labels. Methods and namespaces are texts that clients choose, so their number
  *           has a ceiling: unknown methods count as "other", namespaces beyond it as "-".
+ * Board:    the numbers lie in memory that processes share which were forked after it was made: one seat for each, where
+ *           it alone writes. Who shows them adds up all seats. A seat outlives its process, and the next one goes on
+ *           counting there: counters never go back.
  * Used by:  the router counts, `silica router` shows.
- * Threads:  the loop's.
+ * Threads:  the loop's; a board's reader may be another process, at any time.
  */
 #ifndef SILICA_ROUTER_TALLY_H
 #define SILICA_ROUTER_TALLY_H
@@ -11,6 +14,7 @@
 #include "base/metric.h"
 
 struct tally;
+struct tally_board;
 
 enum tally_which {
     TALLY_UPSTREAM_ERRORS, /* label: reason */
@@ -21,7 +25,19 @@ enum tally_which {
     TALLY_COUNT,
 };
 
-struct tally *tally_new(void);
+/* At least one seat. */
+struct tally_board *tally_board_new(unsigned seats);
+/* This process lets go of it. Tolerates NULL. */
+void tally_board_free(struct tally_board *b);
+/* Whoever counted at that seat is gone: nothing is under way there. */
+void tally_board_leave(struct tally_board *b, unsigned seat);
+/* Requests that ended at that seat. */
+uint64_t tally_board_requests(const struct tally_board *b, unsigned seat);
+/* Sums of all seats. */
+int tally_board_write(const struct tally_board *b, struct buf *out, struct err *e);
+
+/* Counts at a seat of the board, which outlives it; NULL: of a board of its own. */
+struct tally *tally_new(struct tally_board *board, unsigned seat);
 void tally_free(struct tally *f);
 
 void tally_begin(struct tally *f);
@@ -31,6 +47,7 @@ void tally_end(struct tally *f, struct span method, int code, const char *namesp
 /* label: the value of the one that the row has beside the namespace; or NULL. */
 void tally_add(struct tally *f, enum tally_which which, const char *namespace, const char *label);
 
+/* Its whole board. */
 int tally_write(const struct tally *f, struct buf *out, struct err *e);
 
 #endif
