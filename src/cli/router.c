@@ -3,7 +3,7 @@
 
 #include "base/fd.h"
 #include "cli/pod_socket.h"
-#include "cli/router_options.h"
+#include "cli/router_workers.h"
 #include "cli/serving.h"
 #include "http/show.h"
 #include "kubeclient/kubeclient.h"
@@ -20,7 +20,8 @@
 
 struct role {
     const struct router_options *o;
-    struct serving s; /* without a client where there is no cache */
+    const struct router_seat *seat; /* NULL: it is the only process */
+    struct serving s;               /* without a client where there is no cache */
     struct picker *picker;
     struct pod_socket tunnel, node; /* their directories; -1: none */
     struct dial_plug *sockets;      /* the node's */
@@ -118,6 +119,9 @@ static void stop(void *ctx, bool is_again)
 {
     struct role *r = ctx;
 
+    /* Who ends all processes of a service at once told us, and so does the one above us, which has its own patience. */
+    if (is_again && r->seat)
+        return;
     if (is_again || !r->is_ready) { /* asked twice, or nothing is under way */
         ev_loop_stop(r->s.loop);
         return;
@@ -151,6 +155,28 @@ static int open_authorizer(struct role *r, struct err *e)
         config.secret = buf_span(&secret);
     }
     return authorizer_new(&config, &r->authorizer, e);
+}
+
+static int find_doors(struct role *r, struct router_config *config, struct err *e)
+{
+    const struct router_options *o = r->o;
+
+    if (r->seat) { /* the one above us listens */
+        config->plain.listen_fd = r->seat->plain_fd;
+        config->plain.listen = NULL;
+        config->tls.listen_fd = r->seat->tls_fd;
+        config->tls.listen = NULL;
+        config->tunnel.listen_fd = r->seat->tunnel_fd;
+        config->board = r->seat->board;
+        config->seat = r->seat->number;
+        return 0;
+    }
+    if (o->listen_fd != SERVING_NO_FD)
+        config->plain.listen_fd = (int)o->listen_fd;
+    if (o->tunnel && (pod_socket_open(&r->tunnel, o->tunnel, e) < 0 ||
+                      pod_socket_listen(&r->tunnel, &config->tunnel.listen_fd, e) < 0))
+        return err_wrap(e, "--tunnel-socket");
+    return 0;
 }
 
 static int open_parts(struct role *r, struct err *e)
@@ -198,11 +224,8 @@ static int open_parts(struct role *r, struct err *e)
 
     if (known_new(&known, &r->picker, e) < 0 || open_authorizer(r, e) < 0)
         return -1;
-    if (o->listen_fd != SERVING_NO_FD)
-        config.plain.listen_fd = (int)o->listen_fd;
-    if (o->tunnel && (pod_socket_open(&r->tunnel, o->tunnel, e) < 0 ||
-                      pod_socket_listen(&r->tunnel, &config.tunnel.listen_fd, e) < 0))
-        return err_wrap(e, "--tunnel-socket");
+    if (find_doors(r, &config, e) < 0)
+        return -1;
     if (o->pod_sockets) {
         if (pod_socket_open(&r->node, o->pod_sockets, e) < 0)
             return err_wrap(e, "--pod-sockets");
@@ -236,10 +259,10 @@ static int run(struct role *r, struct err *e)
     const struct serving_spec spec = {
         .stop_event = "router.stop", .stop = stop, .ctx = r, .ready_fd = r->o->ready_fd
     };
-    bool has_client = r->o->is_cached || r->o->mode == AUTHORIZE_REVIEW;
+    const struct kubeclient_config client = { .counts = r->seat ? r->seat->counts : NULL };
 
     if (serving_open(&r->s, &spec, e) < 0 || serving_resolve(&r->s, e) < 0 ||
-        (has_client && serving_connect(&r->s, r->o->kubeconfig, NULL, e) < 0) ||
+        (router_has_client(r->o) && serving_connect(&r->s, r->o->kubeconfig, &client, e) < 0) ||
         open_parts(r, e) < 0)
         return -1;
     ev_timer_start(r->s.loop, &r->timer, SYNC_MS, not_synced, r);
@@ -248,17 +271,11 @@ static int run(struct role *r, struct err *e)
     return 0;
 }
 
-int router_command(int argc, char **argv)
+int router_serve(const struct router_options *o, const struct router_seat *seat)
 {
-    struct router_options o = { 0 };
-    struct role r = { .o = &o, .tunnel = { .dir_fd = -1 }, .node = { .dir_fd = -1 } };
+    struct role r = { .o = o, .seat = seat, .tunnel = { .dir_fd = -1 }, .node = { .dir_fd = -1 } };
     struct err e;
-    int code = command_parse(&router_program, argc, argv, &o, NULL);
 
-    if (code != COMMAND_GOES_ON)
-        return code;
-    if (router_options_check(&o, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
     if (run(&r, &e) < 0) {
         close_parts(&r);
         return command_fail(&e, 1);
@@ -266,4 +283,17 @@ int router_command(int argc, char **argv)
     close_parts(&r);
     log_info("router.end", KV("code", r.s.exit_code));
     return r.s.exit_code;
+}
+
+int router_command(int argc, char **argv)
+{
+    struct router_options o = { 0 };
+    struct err e;
+    int code = command_parse(&router_program, argc, argv, &o, NULL);
+
+    if (code != COMMAND_GOES_ON)
+        return code;
+    if (router_options_check(&o, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    return o.workers > 1 ? router_workers(&o) : router_serve(&o, NULL);
 }

@@ -1,9 +1,11 @@
 #include "cli/router_options.h"
 
+#include "base/str.h"
 #include "cli/command.h"
 #include "cli/serving.h"
 #include "net/addr.h"
 
+#include <sched.h>
 #include <string.h>
 
 #define AT_FIELD(field) offsetof(struct router_options, field)
@@ -20,6 +22,7 @@ static const struct opt opts[] = {
     { "--pod-sockets", NULL, OPT_STR, AT_FIELD(pod_sockets), NULL, 0, 0, "PATH", "the unix socket of a node on this machine (DIR/sockets.sock): its Pods are reached from inside, at any port" },
     { "--status-page", NULL, OPT_BOOL, AT_FIELD(has_status_page), NULL, 0, 0, NULL, "show browsers of our own user, at / in clear, which pools, claims and sandboxes there are and what is wrong; the account must be able to list them, and events" },
     { "--reuse-port", NULL, OPT_BOOL, AT_FIELD(is_port_shared), NULL, 0, 0, NULL, "several routers of this user listen there and share the load" },
+    { "--workers", NULL, OPT_STR, AT_FIELD(workers_text), "1", 0, 0, "N", "processes that share the work, kept alive by one more, which shows what all of them count; 0 or auto: one for each processor" },
     { "--tls-cert-file", NULL, OPT_STR, AT_FIELD(cert_file), NULL, 0, 0, "FILE", "our certificate and its chain; read again when it changes" },
     { "--tls-key-file", NULL, OPT_STR, AT_FIELD(key_file), NULL, 0, 0, "FILE", "its key, likewise" },
     { "--metrics-listen", NULL, OPT_STR, AT_FIELD(metrics), ":9090", 0, 0, "HOST:PORT", "where /metrics is served; 0: nowhere" },
@@ -147,8 +150,33 @@ static int check_access(struct router_options *o, struct err *e)
                : 0;
 }
 
+bool router_has_client(const struct router_options *o)
+{
+    return o->is_cached || o->mode == AUTHORIZE_REVIEW;
+}
+
+unsigned router_processors(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) < 0 ? 1 : MAX((unsigned)CPU_COUNT(&set), 1u);
+}
+
+int router_workers_parse(const char *flag, const char *text, unsigned *ret, struct err *e)
+{
+    uint64_t n = 0;
+
+    if (strcmp(text, "auto") != 0 && !str_u64(span_cstr(text), ROUTER_WORKERS_MAX, &n))
+        return err_set(e, ERR_USAGE, "%s: '%s' is neither auto nor a number up to %d", flag, text,
+                       ROUTER_WORKERS_MAX);
+    *ret = n ? (unsigned)n : MIN(router_processors(), (unsigned)ROUTER_WORKERS_MAX);
+    return 0;
+}
+
 int router_options_check(struct router_options *o, struct err *e)
 {
+    if (router_workers_parse("--workers", o->workers_text, &o->workers, e) < 0)
+        return -1;
     for (size_t i = 0; i < o->trusted_proxies.n; i++)
         if (trust_add(&o->proxies, o->trusted_proxies.v[i], e) < 0)
             return err_wrap(e, "--trusted-proxy-cidrs");

@@ -11,6 +11,8 @@
 struct router_options {
     const char *kubeconfig, *listen, *tls_listen, *metrics, *health, *cluster_domain;
     const char *tunnel, *pod_sockets; /* unix sockets */
+    const char *workers_text;
+    unsigned workers; /* of workers_text, by router_options_check */
     uint64_t ready_fd, listen_fd;
     bool is_port_shared, has_status_page, is_help;
     /* who may */
@@ -35,7 +37,16 @@ struct router_options {
     struct zap_options zap;
 };
 
+#define ROUTER_WORKERS_MAX 64 /* more than processors of the machines that this is for */
+
 extern const struct opt_program router_program;
+
+/* How many processes a number, or `auto` for one per processor, asks for. ERR_USAGE names the flag. */
+int router_workers_parse(const char *flag, const char *text, unsigned *ret, struct err *e);
+/* It asks an API server. */
+bool router_has_client(const struct router_options *o);
+/* Processors that this process may use. */
+unsigned router_processors(void);
 
 /* What the table does not know; sets up the log. ERR_USAGE, ERR_INVALID. */
 int router_options_check(struct router_options *o, struct err *e);

@@ -139,14 +139,22 @@ static int make_socket(const struct net_addr *at, bool is_shared, struct err *e)
     return take_fd(&fd);
 }
 
+static int only_socket(int made, int *ret_fd)
+{
+    if (made < 0)
+        return -1;
+    *ret_fd = made;
+    return 0;
+}
+
 int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e)
 {
-    int fd = make_socket(at, false, e);
+    return only_socket(make_socket(at, false, e), ret_fd);
+}
 
-    if (fd < 0)
-        return -1;
-    *ret_fd = fd;
-    return 0;
+int net_listen_socket_shared(const struct net_addr *at, int *ret_fd, struct err *e)
+{
+    return only_socket(make_socket(at, true, e), ret_fd);
 }
 
 static int listen_on(struct ev_loop *loop, int made, net_accept_fn fn, void *ctx,

@@ -18,8 +18,10 @@ int net_listen(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn
                struct net_listener **ret, struct err *e);
 /* The socket alone, for another process to accept from; the caller's. */
 int net_listen_socket(const struct net_addr *at, int *ret_fd, struct err *e);
-/* The same where other processes of this user may listen too: the kernel deals connections out among them. All of them
- * must ask for it. */
+/* The same, one of several at that address: the kernel deals connections out among them. */
+int net_listen_socket_shared(const struct net_addr *at, int *ret_fd, struct err *e);
+/* As net_listen, where other processes of this user may listen too: the kernel deals connections out among them. All of
+ * them must ask for it. */
 int net_listen_shared(struct ev_loop *loop, const struct net_addr *at, net_accept_fn fn, void *ctx,
                       struct net_listener **ret, struct err *e);
 /* The same as net_listen for a socket that listens already (inherited); takes it on success. */

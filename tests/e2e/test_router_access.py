@@ -239,9 +239,10 @@ def test_callers_have_what_they_may(api, backend, teams, tmp_path):
 
 
 @pytest.mark.core
-def test_who_does_not_say_who_calls_is_turned_away(api, backend, teams, tmp_path):
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_who_does_not_say_who_calls_is_turned_away(api, backend, teams, tmp_path, workers):
     path = tmp_path / "router.sock"
-    with Router(api, "--tunnel-socket", path) as r:
+    with Router(api, "--tunnel-socket", path, "--workers", workers) as r:
         for caller in (b"", b"{}", b'{"user":""}', b"x" * 40000, b'{"user":"a","user":"root"}', b"GET / HTTP/1.1\r\n\r\n"):
             assert through(path, caller, "of-team-a", "team-a") == (None, None), caller
         with socket.socket(socket.AF_UNIX) as s:  # without a preface the first four bytes are one

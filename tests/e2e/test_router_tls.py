@@ -69,15 +69,16 @@ def curl(r, backend, *arguments):
 
 
 @pytest.mark.core
-def test_both_https(api, pairs, backend):
-    with secure(api, pairs) as r:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_both_https(api, pairs, backend, workers):
+    with secure(api, pairs, "--workers", workers) as r:
         assert len(r.ready["listen"]) == 2
         for flag, want in (("--http2", "2"), ("--http1.1", "1.1")):
             version, told = curl(r, backend, flag, "--cacert", pairs / "one.crt")
             assert (version, told["target"], dict(told["fields"])["X-Forwarded-Proto".lower()]) == (want, "/by-tls", "https")
         assert "certificate" in curl(r, backend, "--cacert", pairs / "two.crt")[0]
         r.end()
-    with secure(api, pairs, listen="") as r:  # nothing in clear
+    with secure(api, pairs, "--workers", workers, listen="") as r:  # nothing in clear
         assert len(r.ready["listen"]) == 1 and curl(r, backend, "--cacert", pairs / "one.crt")[0] == "2"
         r.end()
 

@@ -27,7 +27,7 @@ def program():
 class Router:
     """Knows api's sandboxes; api None: no cluster at all, and every address is taken as it comes."""
 
-    def __init__(self, api, *options, env=None, directory=None, listen="127.0.0.1:0"):
+    def __init__(self, api, *options, env=None, directory=None, listen="127.0.0.1:0", stdin=subprocess.DEVNULL):
         reader, writer = os.pipe()
         self.log_path = (directory or api.directory) / f"router-{os.urandom(4).hex()}.log"
         where = ["--kubeconfig", api.kubeconfig] if api else ["--cache-enabled=false", "--allow-unlisted-pod-ip"]
@@ -36,7 +36,7 @@ class Router:
             self.process = subprocess.Popen(
                 [program(), "router", *where, "--listen", listen, "--metrics-listen", "127.0.0.1:0", "--health-listen",
                  "127.0.0.1:0", "--ready-fd", str(writer), "--allow-loopback-pod-ip", *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer], env={**given, **(env or {})})
+                stdin=stdin, stdout=log, stderr=log, pass_fds=[writer], env={**given, **(env or {})})
         os.close(writer)
         with os.fdopen(reader) as ready:
             line = ready.readline()
