@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "cli/command.h"
+#include "cli/router_options.h"
 #include "ev/spawn.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@
 #include <sys/wait.h>
 
 #define ARGS_MAX 128
+
+#define ROUTER_WORKERS_USUAL_MAX 4u
 
 #define AT_FIELD(field) offsetof(struct up_options, field)
 
@@ -23,6 +26,7 @@ static const struct opt opts[] = {
     { "--print-config", NULL, OPT_BOOL, AT_FIELD(is_print), NULL, 0, 0, NULL, "print what would hold, as such a file, and start nothing" },
     { "--listen", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", "of the API server; default: loopback, the port of last time, else 6443 or the next free one", "Serving" },
     { "--router-listen", NULL, OPT_STR, AT_FIELD(router_listen), NULL, 0, 0, "HOST:PORT", "of the router; default: loopback, the port of last time, else 8090 or the next free one" },
+    { "--router-workers", NULL, OPT_STR, AT_FIELD(router_workers), NULL, 0, 0, "N", "processes of the router; default: one, on machines with four processors or more one for two of them, at most four; 0 or auto: one for each" },
     { "--allow-host", NULL, OPT_LIST, AT_FIELD(allow_hosts), NULL, 0, 0, "NAME", "a name of the router besides addresses, localhost and Services; may be repeated" },
     SERVING_TLS_SAN(AT_FIELD(sans)),
     SERVING_READY_FD(AT_FIELD(ready_fd), "all of it serves"),
@@ -47,6 +51,18 @@ const struct opt_program up_program = {
         "pools (python-sandbox-pool, python-sandbox-warmpool); what you change or delete stays so. Ctrl-C, TERM and\n"
         "`silica down` end it. Another --data is another system. See silica status, kubeconfig, env, token.",
 };
+
+/* One does for a laptop: the sandboxes need processors, too. */
+static int count_workers(struct up_options *o, struct err *e)
+{
+    unsigned n = router_processors();
+
+    if (o->router_workers)
+        return router_workers_parse("--router-workers", o->router_workers, &o->router_worker_count,
+                                    e);
+    o->router_worker_count = n > 2 ? MIN(n / 2, ROUTER_WORKERS_USUAL_MAX) : 1;
+    return 0;
+}
 
 static int set_up_log(const struct up_options *o, struct err *e)
 {
@@ -195,7 +211,8 @@ int up_command(int argc, char **argv)
 
     if (code != COMMAND_GOES_ON)
         return code;
-    if (up_config_read(&o, argc, argv, &e) < 0 || set_up_log(&o, &e) < 0)
+    if (up_config_read(&o, argc, argv, &e) < 0 || set_up_log(&o, &e) < 0 ||
+        count_workers(&o, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
     if (o.is_print)
         return print_config(&o);

@@ -11,8 +11,9 @@
 #include "up/place.h"
 
 struct up_options {
-    const char *data, *listen, *router_listen, *config;
-    struct serving_log log; /* of the parts */
+    const char *data, *listen, *router_listen, *router_workers, *config;
+    unsigned router_worker_count; /* of router_workers, or what is usual here */
+    struct serving_log log;       /* of the parts */
     struct opt_list sans, allow_hosts;
     uint64_t ready_fd;
     bool is_detached, is_child, is_loud, is_help, is_print;

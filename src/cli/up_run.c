@@ -31,7 +31,7 @@ struct up {
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
     char node_config[4200], router_config[4200], router_socket[4200], node_sockets[4200],
-        router_host[128];
+        router_host[128], router_workers[16];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
     struct err e; /* why it stops */
@@ -292,9 +292,10 @@ static int add_router(struct up *u, struct err *e)
                                     .ctx = u };
     size_t n = 0;
 
+    (void)snprintf(u->router_workers, sizeof u->router_workers, "%u", u->o->router_worker_count);
     while (argv[n])
         n++;
-    for (size_t i = 0; i < u->o->allow_hosts.n && n + 7 < LEN(argv); i++) {
+    for (size_t i = 0; i < u->o->allow_hosts.n && n + 9 < LEN(argv); i++) {
         argv[n++] = "--allow-host";
         argv[n++] = u->o->allow_hosts.v[i];
     }
@@ -304,6 +305,8 @@ static int add_router(struct up *u, struct err *e)
     argv[n++] = "--status-page";
     argv[n++] = "--tunnel-socket";
     argv[n++] = u->router_socket;
+    argv[n++] = "--workers";
+    argv[n++] = u->router_workers;
     u->gate = gate_new(u->s.loop, u->s.children, &gate);
     return add_part(u, "router", u->router_fd, argv, e);
 }

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.ours
 GROUP = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default"
 CONFIG = """
 log-level: debug
+router-workers: 2
 allow-host: [box.example]
 images:
 - names: ["team/tool:*"]
@@ -63,6 +64,7 @@ def test_a_system_of_ones_own(write):
         pods = up.api.call("GET", "/api/v1/namespaces/default/pods?labelSelector=app%21%3Dsandbox-router")["items"]
         assert {c["image"] for p in pods for c in p["spec"]["containers"]} == {"team/tool:v2"}
         assert host_is_served(up, "box.example") == 404 and host_is_served(up, "other.example") in (403, 421)
+        assert (up.data / "logs" / "router" / "log").read_text().count("event=router.worker ") == 2
         assert "level=debug" in (up.data / "logs" / "control" / "log").read_text()
         # Another file adds; what was given before, and ours whose place it took, are not given again.
         up.kubectl("delete", "sandboxwarmpool", "tool-pool")
@@ -81,6 +83,7 @@ def test_what_holds_is_printed(write):
     assert silica("up", "--config", write(first.stdout), "--print-config").stdout == first.stdout
     shown = silica("up", "--config", write(CONFIG), "--print-config", "--log-level", "warn").stdout
     assert "log-level: warn\n" in shown, "a flag wins"
+    assert "\nrouter-workers: \"2\"\n" in shown
     assert "allow-host:\n- box.example\n" in shown and "- team/tool:*\n" in shown and "python-sandbox-pool" not in shown
 
 
@@ -89,6 +92,7 @@ def test_what_holds_is_printed(write):
     ("listen: [a, b]\n", "line 1: 'listen' is one value, not a list", ""),
     ("images:\n- {names: [a], root: host}\n- {name: [a], root: host}\n", "line 3: 'name' is nothing that is known here", ""),
     ("pools:\n- {name: p, template: t, replicas: many}\n", "line 2: replicas is no number", ""),
+    ("router-workers: many\n", "--router-workers: 'many' is neither auto nor a number up to 64", ""),
     ("verbose: loud\n", "line 1: verbose: 'loud' is not true or false", ""),
     ("log-level: loud\n", "--log-level: 'loud' is not debug, info, warn or error", ""),
 ])
