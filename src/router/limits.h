@@ -29,18 +29,20 @@
 #define ROUTER_IDLE_PER_HOST_MAX 256
 /* Sockets inside Pods (sockets.h). The node is away for milliseconds when it was killed; who waits longer is told, and tried
  * again as a connection that nobody took */
-#define SOCKETS_WAIT_MS       1000
-#define SOCKETS_RETRY_MIN_MS  5
-#define SOCKETS_RETRY_MAX_MS  200
-#define SOCKETS_CONNECT_MS    10000 /* inside; who asked has a shorter patience */
-#define SOCKETS_AHEAD_PODS    64    /* for which some are kept ahead */
-#define SOCKETS_AHEAD_MS      2000  /* unused ones are closed then: a network lives as long as a socket in it */
+#define SOCKETS_WAIT_MS      1000
+#define SOCKETS_RETRY_MIN_MS 5
+#define SOCKETS_RETRY_MAX_MS 200
+#define SOCKETS_CONNECT_MS   10000 /* inside; who asked has a shorter patience */
+#define SOCKETS_AHEAD_PODS   64    /* for which some are kept ahead */
+#define SOCKETS_AHEAD_MS                                                                           \
+    2000 /* unused ones are closed then: a network lives as long as a socket in it */
 /* The page about this machine (page.h): objects asked for of each kind, rows shown of them, bytes of one text, warnings */
 #define PAGE_OBJECTS_MAX    2000
 #define PAGE_ROWS_MAX       500
 #define PAGE_TEXT_MAX_BYTES 400
 #define PAGE_WARNINGS_MAX   20
-#define PAGE_MAX_BYTES      (8 << 20) /* all of them at their longest, every character escaped, would be more: then 500 */
+#define PAGE_MAX_BYTES                                                                             \
+    (8 << 20) /* all of them at their longest, every character escaped, would be more: then 500 */
 /* Between looks at the files of a certificate: stat() of two files */
 #define SECURE_LOOK_MS 1000
 /* For a connection through the tunnel to say who calls: its peer is a process of ours, which has the text at hand */
