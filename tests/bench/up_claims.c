@@ -115,7 +115,7 @@ static void make_claim(struct bench *b)
 
 static void make_some(struct bench *b)
 {
-    while (!b->is_each && !b->rate && b->made < b->count && b->made - b->answered < AT_ONCE &&
+    while (!b->is_each && b->rate <= 0 && b->made < b->count && b->made - b->answered < AT_ONCE &&
            (!b->most || b->made - b->ready < b->most))
         make_claim(b);
 }
@@ -247,7 +247,7 @@ static void on_synced(void *ctx)
         return;
     }
     b->started = now_ns();
-    if (b->rate)
+    if (b->rate > 0)
         make_due(b);
     else
         make_some(b);
@@ -325,7 +325,7 @@ static bool set_mode(struct bench *b, const char *mode, const char *more)
         b->rate = (double)n;
     else if (strcmp(mode, "loop") == 0)
         b->most = (size_t)n;
-    return n > 0 && (b->rate || b->most);
+    return n > 0 && (b->rate > 0 || b->most);
 }
 
 int main(int argc, char **argv)

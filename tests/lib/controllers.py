@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 from lib.controlplane import die_with_parent
@@ -80,7 +81,12 @@ def ready_pods(api, namespace):
         if pod["status"].get("phase") == "Running":
             continue
         pod["status"] = RUNNING
-        api.call("PUT", f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/status", pod)
+        try:
+            api.call("PUT", f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/status", pod)
+        except urllib.error.HTTPError as e:
+            if e.code not in (404, 409):  # it went, or was written, since it was listed
+                raise
+            continue
         marked += 1
     return marked
 

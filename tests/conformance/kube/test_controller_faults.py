@@ -92,7 +92,9 @@ def test_a_definition_goes_and_comes_back(plane):
         wait_until(lambda: made(plane, TEMPLATES, {"apiVersion": "extensions.agents.x-k8s.io/v1beta1", "kind": "SandboxTemplate",
                                                    "metadata": {"name": "back"}, "spec": {"podTemplate": POD}}), 30)
         wait_until(lambda: "agents.x-k8s.io/sandbox-template-ref-hash" in plane.call("GET", f"{TEMPLATES}/back")["metadata"].get("labels", {}), 30)
-        assert [line["kind"] for line in c.said("informer.well")] == ["SandboxTemplate"]
+        # A server may list a new kind before it watches it: then the trouble ends twice.
+        well = [line["kind"] for line in c.said("informer.well")]
+        assert set(well) == {"SandboxTemplate"} and len(well) <= len(warnings(c, "informer.retry"))
 
 
 def made(plane, path, body):

@@ -3,9 +3,8 @@
 import socket
 
 import pytest
-from conftest import RELEASE
+from conftest import HAS_POOLS, RELEASE, create
 
-pytestmark = pytest.mark.skipif(RELEASE < (1, 0), reason="one release is enough: the look-up is the same")
 GATEWAYS = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways"
 ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/default/httproutes"
 
@@ -39,7 +38,7 @@ def test_a_session(up, gateway):
     if not port_80_is_allowed():
         pytest.skip("this account may not listen on port 80")
     client = SandboxClient(connection_config=config)
-    box = client.create_sandbox("python-sandbox-pool")
+    box = create(client)
     try:
         assert box.commands.run("echo by gateway").stdout == "by gateway\n"
         box.files.write("note", "text")
@@ -49,7 +48,7 @@ def test_a_session(up, gateway):
         box.terminate()
 
 
-def test_async(up, gateway):
+def session_of_the_async_client(up, gateway):
     import asyncio
 
     from k8s_agent_sandbox import AsyncSandboxClient, models
@@ -59,7 +58,11 @@ def test_async(up, gateway):
     async def use():
         config = models.SandboxGatewayConnectionConfig(gateway_name=gateway, gateway_ready_timeout=60)
         async with AsyncSandboxClient(connection_config=config) as client:
-            box = await client.create_sandbox("python-sandbox-pool")
+            box = await client.create_sandbox("python-sandbox-pool" if HAS_POOLS else "python-sandbox-template")
             return (await box.commands.run("echo by gateway")).stdout
 
     assert asyncio.run(use()) == "by gateway\n"
+
+
+if RELEASE >= (0, 4):
+    test_async = session_of_the_async_client
