@@ -64,6 +64,7 @@ async def live(up, mode):
     manager.start_cleanup_loop(1)
     await until(lambda: "short" not in manager, "the idle one is ended")
     await until(lambda: names(up) == {"pab-sandbox-long"}, "its Pod is gone")
+    await until(lambda: released, "somebody is told")  # after its Pod went
     assert released == ["short"] and "long" in manager
     take_away(up, "pab-sandbox-long")
     again = await manager.get_or_create("long")  # a Pod of the same name, at once
