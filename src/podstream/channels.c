@@ -57,6 +57,13 @@ static void on_drain(void *ctx)
     c->events->on_drain(c->ctx);
 }
 
+static void on_echo(void *ctx)
+{
+    struct channels *c = ctx;
+
+    c->events->on_echo(c->ctx);
+}
+
 static void channels_free(void *obj)
 {
     struct channels *c = obj;
@@ -73,7 +80,9 @@ static void on_gone(void *ctx)
     ev_free_later(c->loop, c, channels_free);
 }
 
-static const struct ws_link_events link_events = { on_piece, on_drain, on_gone };
+static const struct ws_link_events link_events = {
+    .on_piece = on_piece, .on_drain = on_drain, .on_echo = on_echo, .on_gone = on_gone
+};
 
 struct channels *channels_open(struct conn *conn, struct span rest, bool is_base64,
                                const struct channels_events *events, void *ctx)
@@ -111,6 +120,11 @@ bool channels_is_full(const struct channels *c)
 void channels_want_read(struct channels *c, bool is_wanted)
 {
     ws_link_want_read(c->link, is_wanted);
+}
+
+void channels_ask(struct channels *c)
+{
+    ws_link_ask(c->link);
 }
 
 void channels_close(struct channels *c, enum ws_code code, const char *reason)

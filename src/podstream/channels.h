@@ -18,6 +18,8 @@ struct channels_events {
     void (*on_bytes)(void *ctx, unsigned channel, struct span bytes);
     /* It was full and can take more. */
     void (*on_drain)(void *ctx);
+    /* Of channels_ask; NULL where nobody asks. */
+    void (*on_echo)(void *ctx);
     void (*on_gone)(void *ctx);
 };
 
@@ -27,6 +29,8 @@ struct channels *channels_open(struct conn *conn, struct span rest, bool is_base
 void channels_send(struct channels *c, unsigned channel, struct span bytes);
 bool channels_is_full(const struct channels *c);
 void channels_want_read(struct channels *c, bool is_wanted);
+/* As ws_link_ask. */
+void channels_ask(struct channels *c);
 void channels_close(struct channels *c, enum ws_code code, const char *reason);
 
 #endif

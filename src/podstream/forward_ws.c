@@ -105,7 +105,9 @@ static void on_gone(void *ctx)
     ev_free_later(w->session.loop, w, free);
 }
 
-static const struct channels_events channels_events = { on_bytes, on_drain, on_gone };
+static const struct channels_events channels_events = { .on_bytes = on_bytes,
+                                                        .on_drain = on_drain,
+                                                        .on_gone = on_gone };
 
 static void close_session(struct session *s)
 {

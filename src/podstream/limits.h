@@ -27,6 +27,11 @@
 /* A byte that may begin a character waits this long for the rest, then goes alone: what it belongs to is not text. On a busy
  * machine a program that fills its pipe in the middle of one is not asked for more at once: 20 ms were too few. */
 #define POD_CHARACTER_WAIT_MS 200
+/* How often a client is asked at the end whether it has read all that was said (remote_ws.c), how long an answer is waited for
+ * (clients that answer no pings have this pause instead), and the moment it has after it. */
+#define POD_END_ASKS         2
+#define POD_ECHO_PATIENCE_MS 50
+#define POD_ECHO_REST_MS     2
 /* A port that refuses is asked again for this long: clients of a server that has just been started come too early, and
  * kubectl gives the whole forward up at the first refusal. */
 #define POD_DIAL_PATIENCE_MS 1000

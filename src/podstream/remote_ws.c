@@ -2,6 +2,7 @@
 #include "podstream/remote.h"
 
 #include "podstream/channels.h"
+#include "podstream/limits.h"
 
 enum channel {
     CHANNEL_STDIN,
@@ -17,6 +18,9 @@ struct remote_ws {
     struct remote remote;
     struct channels *channels;
     bool has_close_channel;
+    bool has_output; /* something was said that might not have been read */
+    unsigned asked;  /* how often whether all was read, at the end */
+    struct buf status;
     struct ev_task begin;
 };
 
@@ -29,6 +33,7 @@ static struct remote_ws *of(struct remote *r)
 
 static void output(struct remote *r, enum pod_output which, struct span piece)
 {
+    of(r)->has_output = true;
     channels_send(of(r)->channels, which == POD_STDOUT ? CHANNEL_STDOUT : CHANNEL_STDERR, piece);
 }
 
@@ -42,13 +47,30 @@ static void resume(struct remote *r)
     channels_want_read(of(r)->channels, true);
 }
 
+/* Clients look at one channel after the other, and stop when they see the close: release 37 of the Python client loses output
+ * that came with it in between. So they are asked whether they have read all, and have a moment to go on from that look to the
+ * next; and again, as the machine may have stopped them just there. */
+static void say_end(struct remote_ws *w)
+{
+    if (w->has_output && w->asked < POD_END_ASKS) {
+        w->asked++;
+        channels_ask(w->channels);
+        return;
+    }
+    if (w->status.n)
+        channels_send(w->channels, CHANNEL_ERROR, buf_span(&w->status));
+    channels_close(w->channels, WS_NORMAL, "");
+}
+
 static void finish(struct remote *r, struct span status)
 {
     struct remote_ws *w = of(r);
+    struct err e;
 
-    if (status.n)
-        channels_send(w->channels, CHANNEL_ERROR, status);
-    channels_close(w->channels, WS_NORMAL, "");
+    w->status.max = status.n;
+    (void)buf_add(&w->status, status, &e); /* sized for it */
+    channels_want_read(w->channels, true); /* also where input was more than the process took */
+    say_end(w);
 }
 
 static const struct remote_ops ops = { output, is_full, resume, finish };
@@ -77,6 +99,19 @@ static void on_drain(void *ctx)
     remote_drained(&w->remote);
 }
 
+static void on_echo(void *ctx)
+{
+    say_end(ctx);
+}
+
+static void free_all(void *obj)
+{
+    struct remote_ws *w = obj;
+
+    buf_done(&w->status);
+    free(w);
+}
+
 static void on_gone(void *ctx)
 {
     struct remote_ws *w = ctx;
@@ -84,10 +119,10 @@ static void on_gone(void *ctx)
     ev_post_cancel(&w->begin);
     remote_done(&w->remote);
     session_done(&w->session);
-    ev_free_later(w->session.loop, w, free);
+    ev_free_later(w->session.loop, w, free_all);
 }
 
-static const struct channels_events channels_events = { on_bytes, on_drain, on_gone };
+static const struct channels_events channels_events = { on_bytes, on_drain, on_echo, on_gone };
 
 static void close_session(struct session *s)
 {

@@ -220,4 +220,6 @@ static void on_ws_gone(void *ctx)
     bury_soon(l);
 }
 
-static const struct ws_link_events ws_events = { on_piece, on_drain, on_ws_gone };
+static const struct ws_link_events ws_events = { .on_piece = on_piece,
+                                                 .on_drain = on_drain,
+                                                 .on_gone = on_ws_gone };

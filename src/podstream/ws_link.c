@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "ev/limits.h"
+#include "ev/timer.h"
+#include "podstream/limits.h"
 
 struct ws_link {
     struct ev_loop *loop;
@@ -11,6 +13,8 @@ struct ws_link {
     void *ctx;
     struct buf rest;      /* to be read in the first turn */
     struct ev_task begin; /* the first turn, or the last */
+    struct ev_timer echo; /* of ws_link_ask */
+    bool is_echo_due;     /* it is waited for */
     bool is_over, is_reading;
 };
 
@@ -41,6 +45,7 @@ static void end(struct ws_link *l)
     l->is_over = true;
     conn_set_events(l->conn, NULL, NULL);
     l->conn = NULL;
+    ev_timer_stop(l->loop, &l->echo);
     ev_post_cancel(&l->begin);
     ev_post(l->loop, &l->begin, bury, l);
 }
@@ -64,6 +69,14 @@ static void send_frame(struct ws_link *l, enum ws_opcode opcode, struct span pay
     conn_write_buf(l->conn, &out);
 }
 
+static void on_echo(void *ctx)
+{
+    struct ws_link *l = ctx;
+
+    l->is_echo_due = false;
+    l->events->on_echo(l->ctx);
+}
+
 static void feed(struct ws_link *l, struct span in)
 {
     while (!l->is_over) {
@@ -81,6 +94,9 @@ static void feed(struct ws_link *l, struct span in)
             send_frame(l, WS_PONG, data);
             break;
         case WS_GOT_PONG:
+            if (l->is_echo_due)
+                ev_timer_start(l->loop, &l->echo, POD_ECHO_REST_MS, on_echo, l);
+            l->is_echo_due = false;
             break;
         case WS_GOT_CLOSE:
             send_close(l, l->ws.close_code, SPAN_NONE);
@@ -156,6 +172,15 @@ void ws_link_want_read(struct ws_link *l, bool is_wanted)
     l->is_reading = is_wanted;
     if (!l->is_over && !l->begin.is_queued)
         conn_want_read(l->conn, is_wanted);
+}
+
+void ws_link_ask(struct ws_link *l)
+{
+    if (l->is_over)
+        return;
+    send_frame(l, WS_PING, SPAN_NONE);
+    l->is_echo_due = true;
+    ev_timer_start(l->loop, &l->echo, POD_ECHO_PATIENCE_MS, on_echo, l);
 }
 
 void ws_link_close(struct ws_link *l, enum ws_code code, const char *reason)

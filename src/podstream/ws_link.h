@@ -19,6 +19,8 @@ struct ws_link_events {
     void (*on_piece)(void *ctx, const struct ws *w, struct span piece);
     /* It was full and can take more. */
     void (*on_drain)(void *ctx);
+    /* The answer to ws_link_ask, or none in time; NULL where nobody asks. */
+    void (*on_echo)(void *ctx);
     /* Over: the client closed it, broke the rules or vanished, or we closed it. */
     void (*on_gone)(void *ctx);
 };
@@ -31,6 +33,9 @@ void ws_link_send(struct ws_link *l, enum ws_opcode opcode, int channel, struct 
 bool ws_link_is_full(const struct ws_link *l);
 /* Back-pressure: what was read already still comes, EV_SCRATCH_BYTES at most. */
 void ws_link_want_read(struct ws_link *l, bool is_wanted);
+/* Asks for a sign that all before this was read (a ping): on_echo is called once, POD_ECHO_REST_MS after it came, or when
+ * POD_ECHO_PATIENCE_MS are over. One at a time. */
+void ws_link_ask(struct ws_link *l);
 /* Says goodbye behind what is queued, and closes. */
 void ws_link_close(struct ws_link *l, enum ws_code code, const char *reason);
 

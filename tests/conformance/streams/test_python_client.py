@@ -74,6 +74,19 @@ def test_it_ends_with_the_process(api):
     assert time.monotonic() - began < 35
 
 
+def test_a_client_that_is_slow_between_its_channels(api):
+    """It looks at one channel after the other until it sees the close, as programs on this client do. What comes in between must
+    not come together with the close: release 37 would drop it."""
+    for _ in range(10):
+        ws, got = run(api, "sh", "-c", "printf a; sleep 0.005; printf ll; printf errors >&2", _preload_content=False), ["", ""]
+        while ws.is_open():
+            ws.update(timeout=1)
+            got[0] += ws.read_stdout() if ws.peek_stdout() else ""
+            time.sleep(0.02)
+            got[1] += ws.read_stderr() if ws.peek_stderr() else ""
+        assert (got, ws.returncode) == (["all", "errors"], 0)
+
+
 def test_a_terminal(api):
     ws = run(api, "sh", "-c", "read x; stty size", stdin=True, tty=True, _preload_content=False)
     ws.write_channel(4, '{"Width":91,"Height":33}')
