@@ -54,7 +54,10 @@
 #define LEASE_TTL_MS         (24ull * 3600 * 1000) /* its holder has long been replaced, or given up */
 #define LEASES_MAX           20000
 #define EXPIRE_PAUSE_MS      60000
-#define WATCH_BOOKMARK_MS    60000        /* about once a minute, as clients expect */
-#define WATCH_TIMEOUT_MS     (30 * 60000) /* when the client names none: it comes back by itself */
+#define WATCH_BOOKMARK_MS    60000 /* about once a minute, as clients expect */
+#define WATCH_FAR_BEHIND                                                                           \
+    1000 /* writes; a tenth of the history: then its first bookmark comes soon, */
+#define WATCH_CATCH_UP_MS 100          /* with what it has to catch up told before */
+#define WATCH_TIMEOUT_MS  (30 * 60000) /* when the client names none: it comes back by itself */
 
 #endif

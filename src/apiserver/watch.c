@@ -257,6 +257,14 @@ static int follow(struct call *c, struct watch *w)
     return 0;
 }
 
+/* It has heard nothing for long, perhaps as nothing was there to hear: one that is cut off before its first bookmark would come
+ * back with the same old version, again and again, until that is too old. */
+static bool is_far_behind(struct call *c, const struct watch *w)
+{
+    return !w->is_listing &&
+           store_version(c->s->store, STORE_COMMITTED) - w->version > WATCH_FAR_BEHIND;
+}
+
 void watch_begin(struct call *c)
 {
     struct watch *w = NEW(struct watch);
@@ -287,7 +295,8 @@ void watch_begin(struct call *c)
     http_on_drain(c->x, on_drain, c);
     ev_timer_start(c->s->loop, &w->timeout, timeout_ms, on_timeout, c);
     if (w->wants_bookmarks)
-        ev_timer_start(c->s->loop, &w->bookmark, WATCH_BOOKMARK_MS, on_bookmark, c);
+        ev_timer_start(c->s->loop, &w->bookmark,
+                       is_far_behind(c, w) ? WATCH_CATCH_UP_MS : WATCH_BOOKMARK_MS, on_bookmark, c);
     if (w->is_listing) {
         pages_init(&w->pages, &c->want, store_snapshot(c->s->store, STORE_COMMITTED, NULL),
                    w->version, NULL);

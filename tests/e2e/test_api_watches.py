@@ -105,3 +105,18 @@ def test_readers_that_do_not_read_are_told_410(api, tmp_path):
         assert last["type"] == "ERROR" and last["object"]["code"] == 410 and last["object"]["reason"] == "Expired", last
         assert versions == sorted(set(versions)) and 0 < len(versions) < rounds * count
         connection.close()
+
+
+def test_one_that_was_away_for_long_is_told_where_it_is(api, tmp_path):
+    """Nothing has happened to what it watches, and much elsewhere: if it is cut off again, its version is not the old one."""
+    leases = "/apis/coordination.k8s.io/v1/namespaces/w/leases"
+    began = int(api.call("GET", leases)["metadata"]["resourceVersion"])
+    load(api, tmp_path, "create", 8, 1200)
+    now = int(api.call("GET", leases)["metadata"]["resourceVersion"])
+    c = Connection(api)
+    answer = c.send("GET", f"{leases}?watch=1&allowWatchBookmarks=1&timeoutSeconds=20&resourceVersion={began}")
+    event = json.loads(answer.readline())
+    assert event["type"] == "BOOKMARK" and int(event["object"]["metadata"]["resourceVersion"]) >= now > began + 1000
+    api.call("POST", leases, {"metadata": {"name": "later"}})
+    assert json.loads(answer.readline())["type"] == "ADDED"  # so that was not the bookmark of its end
+    c.close()
