@@ -143,7 +143,7 @@ def test_connections_that_are_cut(api, ns, follow, tmp_path):
     with Cutter(port) as proxy:
         config = with_server(api, tmp_path / "cut", url=f"https://127.0.0.1:{proxy.port}")
         follower = follow(config)
-        with Probe(config, ns, "create", 600, 8) as creator:
+        with Probe(config, ns, "create", 1500, 8) as creator:
             cuts = 0
             while not is_over(creator.lines):
                 until = len(creator.lines) + rng.randint(20, 60)
