@@ -43,7 +43,8 @@
 #define WRITE_BEHIND_MAX_MS 1000
 /* A member that is not ready at the end of its grace is looked at this much later: its last status may be under way. */
 #define POOL_GRACE_MARGIN_MS 2000
-#define POOL_FINISHED_MS 10000 /* the age from which a member that has ended is replaced: a template whose Pods end at once is not tried faster */
+#define POOL_FINISHED_MS                                                                           \
+    10000 /* the age from which a member that has ended is replaced: a template whose Pods end at once is not tried faster */
 /* A pool that waits for what it asked for looks again then, if no event comes. */
 #define POOL_HELD_MS 30000
 /* Members are looked at one by one at least so often while a pool is busy; in between their numbers are enough. What the numbers

@@ -164,8 +164,7 @@ static void say_status(struct presence *p, const struct presence_row *row, const
 static bool is_built_in(const struct object *o)
 {
     return strcmp(object_kind(o)->plural, "deployments") == 0 &&
-           (strcmp(object_name(o), UP_CONTROLLER) == 0 ||
-            strcmp(object_name(o), UP_ROUTER) == 0 ||
+           (strcmp(object_name(o), UP_CONTROLLER) == 0 || strcmp(object_name(o), UP_ROUTER) == 0 ||
             strcmp(object_name(o), "sandbox-router-deployment") == 0);
 }
 
