@@ -3,34 +3,19 @@
 #include "cli/command.h"
 
 #include "base/fd.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "base/time.h"
+#include "cli/facts.h"
 #include "cli/payload.h"
 #include "isolate/box.h"
-#include "isolate/confine.h"
 #include "isolate/engine.h"
-#include "isolate/userns.h"
 #include "sandbox/sandbox.h"
 
-#define FACTS_MAX        16
-#define STATUS_MAX_BYTES 8192 /* /proc/PID/status has about 1,500 */
-#define PROBE_MEMORY     (64ull << 20)
-#define PROBE_PIDS       64
-#define PROBE_CPU_MILLI  500
-
-enum verdict { HOLDS, LACKS, BROKEN };
-
-struct fact {
-    const char *name;
-    enum verdict verdict;
-    char text[200];
-    char hint[200]; /* what to do about it, or "" */
-};
+#define PROBE_MEMORY    (64ull << 20)
+#define PROBE_PIDS      64
+#define PROBE_CPU_MILLI 500
 
 struct doctor {
-    struct fact facts[FACTS_MAX];
-    size_t n;
+    struct facts facts;
     int runtime_fd;
 };
 
@@ -59,37 +44,6 @@ const struct opt_program doctor_program = {
         "It makes a few sandboxes and looks at them. The exit code is 0 when sandboxes work here, 1 when not.",
 };
 
-static struct fact *add(struct doctor *d, const char *name, enum verdict verdict, const char *fmt,
-                        ...) PRINTF(4, 5);
-
-static struct fact *add(struct doctor *d, const char *name, enum verdict verdict, const char *fmt,
-                        ...)
-{
-    struct fact *f = &d->facts[d->n++];
-    va_list ap;
-
-    assert(d->n <= FACTS_MAX);
-    *f = (struct fact){ .name = name, .verdict = verdict };
-    va_start(ap, fmt);
-    (void)vsnprintf(f->text, sizeof f->text, fmt, ap);
-    va_end(ap);
-    return f;
-}
-
-static void advise(struct fact *f, const char *hint)
-{
-    (void)snprintf(f->hint, sizeof f->hint, "%s", hint);
-}
-
-static struct fact *add_err(struct doctor *d, const char *name, enum verdict verdict,
-                            const struct err *e)
-{
-    struct fact *f = add(d, name, verdict, "%.190s", e->msg);
-
-    advise(f, e->hint);
-    return f;
-}
-
 static int start(struct doctor *d, const struct box_limits *limits, struct box **ret, struct err *e)
 {
     static const char *const env[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, NULL };
@@ -108,74 +62,7 @@ static int start(struct doctor *d, const struct box_limits *limits, struct box *
     return box_start(&spec, ret, e);
 }
 
-/* ---- what holds for PID 1 of a sandbox, as the kernel tells it ---- */
-
-static bool status_has(struct span status, const char *want)
-{
-    struct span line;
-
-    while (span_cut(&status, '\n', &line))
-        if (span_is(line, want))
-            return true;
-    return false;
-}
-
-static void look_at(struct doctor *d, struct box *box)
-{
-    static const struct {
-        const char *name, *line, *yes, *no;
-    } rows[] = {
-        { "seccomp", "Seccomp:\t2", "an allow-list of system calls is on",
-          "no filter of system calls" },
-        { "no_new_privs", "NoNewPrivs:\t1", "nothing inside gains rights by exec",
-          "exec may give rights" },
-        { "capabilities", "CapBnd:\t0000000000000000", "none, and none to be had",
-          "the bounding set is not empty" },
-    };
-    OWN(buf_done) struct buf status = BUF_INIT(STATUS_MAX_BYTES);
-    char path[64];
-    struct err e;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)box_pid(box));
-    if (fd_read_file(path, &status, &e) < 0) {
-        (void)add_err(d, "PID 1", BROKEN, &e);
-        return;
-    }
-    EACH(row, rows) {
-        bool holds = status_has(buf_span(&status), row->line);
-
-        (void)add(d, row->name, holds ? HOLDS : BROKEN, "%s", holds ? row->yes : row->no);
-    }
-}
-
 /* ---- what the host has ---- */
-
-static void look_at_ids(struct doctor *d)
-{
-    struct ids ids;
-    struct err e;
-
-    if (ids_choose("doctor", 1000, 1000, false, &ids, &e) < 0) {
-        (void)add_err(d, "ids", BROKEN, &e);
-    } else if (ids.kind == IDS_ONE) {
-        (void)add(d, "ids", HOLDS, "one: who the command is inside is you outside");
-    } else {
-        (void)add(d, "ids", HOLDS, "%u of its own for each sandbox", (unsigned)ids.count);
-    }
-}
-
-static void look_at_landlock(struct doctor *d)
-{
-    int abi = confine_landlock_abi();
-
-    if (abi >= CONFINE_LANDLOCK_FLOOR) {
-        (void)add(d, "landlock", HOLDS, "ABI %d: paths are fenced a second time", abi);
-        return;
-    }
-    advise(add(d, "landlock", LACKS, "ABI %d, at least %d is wanted: the mounts alone fence paths",
-               abi, CONFINE_LANDLOCK_FLOOR),
-           "Linux 5.19 or later with landlock among the lsm= of its command line");
-}
 
 /* A sysctl of the ways systems switch user namespaces off, or "". */
 static const char *why_no_user_namespaces(void)
@@ -207,16 +94,16 @@ static void try_pause(struct doctor *d, struct box *box)
     struct err e;
 
     if (box_pause(box, &e) < 0) {
-        (void)add_err(d, "pause", LACKS, &e);
+        (void)facts_add_err(&d->facts, "pause", LACKS, &e);
         return;
     }
     paused_us = time_mono_us();
     if (box_resume(box, &e) < 0)
-        (void)add_err(d, "pause", BROKEN, &e);
+        (void)facts_add_err(&d->facts, "pause", BROKEN, &e);
     else
-        (void)add(d, "pause", HOLDS, "stopped in %.2f ms, going on after %.2f ms",
-                  (double)(paused_us - began_us) / 1000,
-                  (double)(time_mono_us() - paused_us) / 1000);
+        (void)facts_add(&d->facts, "pause", HOLDS, "stopped in %.2f ms, going on after %.2f ms",
+                        (double)(paused_us - began_us) / 1000,
+                        (double)(time_mono_us() - paused_us) / 1000);
 }
 
 static void try_limits(struct doctor *d)
@@ -235,9 +122,9 @@ static void try_limits(struct doctor *d)
         struct err e;
 
         if (start(d, &row->limits, &box, &e) == 0)
-            (void)add(d, row->name, HOLDS, "is enforced");
+            (void)facts_add(&d->facts, row->name, HOLDS, "is enforced");
         else
-            (void)add_err(d, row->name, LACKS, &e);
+            (void)facts_add_err(&d->facts, row->name, LACKS, &e);
         box_free(box);
     }
 }
@@ -250,18 +137,17 @@ static void examine(struct doctor *d)
     struct err e;
 
     if (start(d, &none, &box, &e) < 0) {
-        struct fact *f = add_err(d, "sandbox", BROKEN, &e);
+        struct fact *f = facts_add_err(&d->facts, "sandbox", BROKEN, &e);
 
         if (*why_no_user_namespaces())
-            advise(f, why_no_user_namespaces());
+            fact_advise(f, why_no_user_namespaces());
         return;
     }
-    (void)add(d, "sandbox", HOLDS, "made in %.1f ms, as %s",
-              (double)(time_mono_us() - began_us) / 1000,
-              geteuid() == 0 ? "root" : "an account without rights");
-    look_at_ids(d);
-    look_at(d, box);
-    look_at_landlock(d);
+    (void)facts_add(&d->facts, "sandbox", HOLDS, "made in %.1f ms, as %s",
+                    (double)(time_mono_us() - began_us) / 1000,
+                    geteuid() == 0 ? "root" : "an account without rights");
+    facts_of_host(&d->facts);
+    facts_of_process(&d->facts, box_pid(box));
     try_pause(d, box);
     box_free(box);
     try_limits(d);
@@ -277,39 +163,30 @@ static void clean(struct doctor *d, const char *data)
     if (engine_open(&(struct engine_spec){ .dir = data }, &en, &e) < 0 ||
         engine_sweep(en, &swept, &e) < 0) {
         if (e.code != ERR_NOT_FOUND) /* no directory: none that could be lost */
-            (void)add_err(d, "clean", BROKEN, &e);
+            (void)facts_add_err(&d->facts, "clean", BROKEN, &e);
     }
     engine_close(en);
-    (void)add(d, "clean", HOLDS,
-              "%zu cgroups removed whose silica was killed, %zu sandboxes whose keeper was, %zu "
-              "kept as lost",
-              box_sweep(), swept.removed, swept.lost);
+    (void)facts_add(
+        &d->facts, "clean", HOLDS,
+        "%zu cgroups removed whose silica was killed, %zu sandboxes whose keeper was, %zu "
+        "kept as lost",
+        box_sweep(), swept.removed, swept.lost);
 }
 
 /* ---- what is said ---- */
 
-static const char *const words[] = { "ok", "lacks", "broken" };
-
-static bool is_broken(const struct doctor *d)
+static void say_text(const struct facts *facts)
 {
-    for (size_t i = 0; i < d->n; i++)
-        if (d->facts[i].verdict == BROKEN)
-            return true;
-    return false;
-}
+    for (size_t i = 0; i < facts->n; i++) {
+        const struct fact *f = &facts->v[i];
 
-static void say_text(const struct doctor *d)
-{
-    for (size_t i = 0; i < d->n; i++) {
-        const struct fact *f = &d->facts[i];
-
-        printf("%-7s %-13s %s\n", words[f->verdict], f->name, f->text);
+        printf("%-7s %-13s %s\n", verdict_name(f->verdict), f->name, f->text);
         if (f->hint[0] && f->verdict != HOLDS)
             printf("%22sto do: %s\n", "", f->hint);
     }
 }
 
-static void say_json(const struct doctor *d)
+static void say_json(const struct facts *facts)
 {
     OWN(buf_done) struct buf line = BUF_INIT(64 * 1024);
     struct json_out o;
@@ -317,20 +194,8 @@ static void say_json(const struct doctor *d)
 
     json_out_init(&o, &line, 0);
     json_out_object_begin(&o);
-    json_out_key(&o, "works"), json_out_bool(&o, !is_broken(d));
-    json_out_key(&o, "facts");
-    json_out_array_begin(&o);
-    for (size_t i = 0; i < d->n; i++) {
-        const struct fact *f = &d->facts[i];
-
-        json_out_object_begin(&o);
-        json_out_key(&o, "name"), json_out_cstr(&o, f->name);
-        json_out_key(&o, "verdict"), json_out_cstr(&o, words[f->verdict]);
-        json_out_key(&o, "text"), json_out_cstr(&o, f->text);
-        json_out_key(&o, "hint"), json_out_cstr(&o, f->hint);
-        json_out_object_end(&o);
-    }
-    json_out_array_end(&o);
+    json_out_key(&o, "works"), json_out_bool(&o, !facts_are_broken(facts));
+    json_out_key(&o, "facts"), facts_write(facts, &o);
     json_out_object_end(&o);
     if (json_out_end(&o, &e) == 0)
         printf("%s\n", buf_cstr(&line));
@@ -356,8 +221,8 @@ int doctor_command(int argc, char **argv)
         clean(&d, o.data);
     examine(&d);
     if (is_json)
-        say_json(&d);
+        say_json(&d.facts);
     else
-        say_text(&d);
-    return fflush(stdout) != 0 ? EXIT_FAILED : is_broken(&d) ? 1 : 0;
+        say_text(&d.facts);
+    return fflush(stdout) != 0 ? EXIT_FAILED : facts_are_broken(&d.facts) ? 1 : 0;
 }

@@ -7,10 +7,12 @@
 #include "isolate/engine.h"
 #include "sandbox/rpc.h"
 
+#include <string.h>
 #include <time.h>
 
 #define OUTPUT_MAX_BYTES (64 << 20) /* a line for each of many thousands */
 #define COMMAND_SHOWN    40         /* of its text, for people */
+#define NAME_WIDTH       24         /* at least */
 
 struct ps_options {
     const char *data, *output;
@@ -60,7 +62,7 @@ static void age_text(uint64_t created_ms, char text[32])
         (void)snprintf(text, 32, "%llud", s / 86400);
 }
 
-static int add_text(const struct engine_info *i, struct buf *out, struct err *e)
+static int add_text(const struct engine_info *i, int width, struct buf *out, struct err *e)
 {
     OWN(buf_done) struct buf command = BUF_INIT(COMMAND_SHOWN);
     char age[32], status[48];
@@ -73,7 +75,7 @@ static int add_text(const struct engine_info *i, struct buf *out, struct err *e)
                        i->exit_code);
     else
         (void)snprintf(status, sizeof status, "%s", engine_status_name(i->status));
-    return buf_addf(out, e, "%-24s %-14s %-8d %-6s %s\n", i->name, status, (int)i->pid, age,
+    return buf_addf(out, e, "%-*s %-14s %-8d %-6s %s\n", width, i->name, status, (int)i->pid, age,
                     buf_cstr(&command));
 }
 
@@ -100,6 +102,17 @@ static void add_json(const struct engine_info *i, struct json_out *o)
     json_out_object_end(o);
 }
 
+/* Names of Pods' sandboxes are long; columns stand below their headings all the same. */
+static int width_of(const struct engine_info *v, size_t n, bool is_all)
+{
+    size_t width = NAME_WIDTH;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_shown(&v[i], is_all))
+            width = MAX(width, strlen(v[i].name));
+    return (int)width;
+}
+
 static int show(const struct engine_info *v, size_t n, const struct ps_options *o, struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(OUTPUT_MAX_BYTES);
@@ -115,11 +128,13 @@ static int show(const struct engine_info *v, size_t n, const struct ps_options *
         if (json_out_end(&json, e) < 0 || buf_addc(&text, '\n', e) < 0)
             return -1;
     } else {
-        if (buf_addf(&text, e, "%-24s %-14s %-8s %-6s %s\n", "NAME", "STATUS", "PID", "AGE",
+        int width = width_of(v, n, o->is_all);
+
+        if (buf_addf(&text, e, "%-*s %-14s %-8s %-6s %s\n", width, "NAME", "STATUS", "PID", "AGE",
                      "COMMAND") < 0)
             return -1;
         for (size_t i = 0; i < n; i++)
-            if (is_shown(&v[i], o->is_all) && add_text(&v[i], &text, e) < 0)
+            if (is_shown(&v[i], o->is_all) && add_text(&v[i], width, &text, e) < 0)
                 return -1;
     }
     return fd_write_all(1, buf_span(&text), e);

@@ -1,8 +1,10 @@
-/* silica status: what runs, and how full the pools are. */
+/* silica status: what runs, how full the pools are, and what protects the sandboxes. */
 #include "cli/command.h"
 
 #include "base/fd.h"
 #include "cli/api.h"
+#include "cli/facts.h"
+#include "isolate/engine.h"
 #include "up/place.h"
 
 #include <stdio.h>
@@ -102,6 +104,68 @@ static int ask(const struct place_info *info, struct seen *s, struct err *e)
     return 0;
 }
 
+/* ---- the sandboxes ---- */
+
+/* What is nobody's option: it holds for every sandbox of this design. */
+static void add_network(struct facts *f)
+{
+    (void)facts_add(f, "egress", HOLDS, "nothing leaves a sandbox: it has a network of its own");
+    fact_advise(facts_add(f, "ingress", LACKS,
+                          "policies of ingress do not hold at the 127.x addresses of Pods"),
+                "who connects there must be this account or root, whatever a policy says");
+}
+
+/* Looks at one that runs, and at what was left out of each. */
+static int look(const char *dir, size_t *ret_running, struct facts *f, struct err *e)
+{
+    struct engine *en = NULL;
+    OWN_MEM struct engine_info *v = NULL;
+    const struct engine_info *first = NULL, *lacking = NULL;
+    size_t n = 0;
+    int rc = engine_open(&(struct engine_spec){ .dir = dir }, &en, e);
+
+    if (rc == 0)
+        rc = engine_list(en, &v, &n, e);
+    engine_close(en);
+    if (rc < 0)
+        return -1;
+    *ret_running = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].status != ENGINE_RUNNING && v[i].status != ENGINE_PAUSED)
+            continue;
+        (*ret_running)++;
+        first = first ? first : &v[i];
+        lacking = !lacking && *v[i].unenforced ? &v[i] : lacking;
+    }
+    facts_of_host(f);
+    if (first)
+        facts_of_process(f, first->pid);
+    if (lacking)
+        fact_advise(facts_add(f, "limits", LACKS, "%s cannot be enforced, as for '%s'",
+                              lacking->unenforced, lacking->name),
+                    "`silica doctor` says what to do");
+    add_network(f);
+    return 0;
+}
+
+static int show_sandboxes(const char *dir, struct json_out *out, struct err *e)
+{
+    struct facts facts = { 0 };
+    size_t running;
+
+    if (look(dir, &running, &facts, e) < 0)
+        return -1;
+    if (out) {
+        json_out_key(out, "sandboxes"), json_out_u64(out, running);
+        json_out_key(out, "protections"), facts_write(&facts, out);
+        return 0;
+    }
+    printf("sandboxes %zu\n", running);
+    for (size_t i = 0; i < facts.n; i++)
+        printf("%-9s %s: %s\n", verdict_name(facts.v[i].verdict), facts.v[i].name, facts.v[i].text);
+    return 0;
+}
+
 /* ---- what runs ---- */
 
 static bool is_serving(const struct json *part)
@@ -119,7 +183,7 @@ static bool all_serve(const struct place_info *info)
     return true;
 }
 
-static int show_text(const struct place_info *info, struct err *e)
+static int show_text(const struct place_info *info, const char *dir, struct err *e)
 {
     int64_t started = 0;
 
@@ -141,10 +205,12 @@ static int show_text(const struct place_info *info, struct err *e)
                json_cstr(json_get(part, "state")), (long long)pid, (long long)restarts);
     }
     (void)fflush(stdout);
-    return ask(info, &(struct seen){ NULL }, e);
+    if (ask(info, &(struct seen){ NULL }, e) < 0)
+        return -1;
+    return show_sandboxes(dir, NULL, e);
 }
 
-static int show_json(const struct place_info *info, struct err *e)
+static int show_json(const struct place_info *info, const char *dir, struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(1 << 20);
     struct json_out out;
@@ -155,7 +221,7 @@ static int show_json(const struct place_info *info, struct err *e)
     {
         json_out_key_span(&out, json_str(name)), json_out_value(&out, value);
     }
-    if (ask(info, &(struct seen){ &out }, e) < 0)
+    if (ask(info, &(struct seen){ &out }, e) < 0 || show_sandboxes(dir, &out, e) < 0)
         return -1;
     json_out_object_end(&out);
     if (json_out_end(&out, e) < 0 || buf_addc(&text, '\n', e) < 0)
@@ -178,7 +244,7 @@ int status_command(int argc, char **argv)
         return command_fail(&e, EXIT_USAGE);
     if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
         return command_fail(&e, e.code == ERR_NOT_FOUND ? EXIT_NOT_UP : EXIT_FAILED);
-    if ((is_json ? show_json(&info, &e) : show_text(&info, &e)) < 0)
+    if ((is_json ? show_json(&info, place.path, &e) : show_text(&info, place.path, &e)) < 0)
         return command_fail(&e, 1);
     return all_serve(&info) ? 0 : 1;
 }

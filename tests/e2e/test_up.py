@@ -217,6 +217,14 @@ def test_status_and_env(up):
     assert {(p["name"], p["wanted"]) for p in shown["pools"]} == {("python-sandbox-pool", 4), ("python-sandbox-warmpool", 2)}
     text = up.run("status").stdout
     assert f"https://{up.ready['listen'][0]}" in text and "python-sandbox-pool: " in text
+    up.wait_warm()
+    shown = up.status()
+    held = {p["name"]: p["verdict"] for p in shown["protections"]}
+    assert shown["sandboxes"] >= 6
+    assert {n: held[n] for n in ("ids", "seccomp", "no_new_privs", "capabilities", "egress")} == dict.fromkeys(
+        ("ids", "seccomp", "no_new_privs", "capabilities", "egress"), "ok")
+    assert held["ingress"] == "lacks"
+    assert "ok        seccomp: an allow-list of system calls is on" in up.run("status").stdout.splitlines()
     env = subprocess.run(["sh", "-c", f'eval "$({program()} env --data {up.data})"; printf %s "$KUBECONFIG"'],
                          stdout=subprocess.PIPE, text=True)
     assert env.stdout == up.ready["kubeconfig"]

@@ -68,6 +68,21 @@ def test_a_sandbox_of_a_user(up):
     assert curl(STRANGER, "-k", f"https://{up.ready['listen'][0]}/api/v1/pods")[2] in ("401", "403")
 
 
+def test_what_cannot_be_enforced_is_said(up):
+    """Nobody handed this account a cgroup: a limit of memory is left out of the Pod, and `silica status` does not hide it."""
+    def lacking():
+        return [p for p in json.loads(up.run("status", "-o", "json").stdout)["protections"] if p["name"] == "limits"]
+
+    up.wait_warm()
+    assert not lacking()
+    up.api.call("POST", "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "greedy"}, "spec": {
+        "containers": [{"name": "main", "image": "python:3.11", "command": ["sleep", "600"], "resources": {"limits": {"memory": "64Mi"}}}]}})
+    (said,) = wait_until(lacking, 60, "it runs, and is told")
+    assert said["verdict"] == "lacks" and said["text"].startswith("memory cannot be enforced, as for '") and "doctor" in said["hint"]
+    up.api.call("DELETE", "/api/v1/namespaces/default/pods/greedy?gracePeriodSeconds=0")
+    wait_until(lambda: not lacking(), 60, "it is gone")
+
+
 def test_a_gateway_of_a_user(up):
     """Port 80 is not everybody's: then the Gateway says what to change."""
     path = "/apis/gateway.networking.k8s.io/v1/namespaces/default/gateways"
