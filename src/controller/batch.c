@@ -55,7 +55,7 @@ static void next_round(struct batch *b)
     size_t now = shared_is_busy(b->shared) ? MIN(b->size, few) : b->size;
     size_t end = MIN(b->begun + now, b->count);
 
-    if (b->has_failed || b->begun == b->count) {
+    if (b->has_failed || b->begun == b->count || (b->yields && b->yields(b->ctx))) {
         b->finished(b->ctx);
         return;
     }

@@ -22,6 +22,8 @@ struct batch {
     /* Its answer; false: the batch stops after those that are under way. */
     bool (*answered)(void *ctx, size_t i, const struct kube_answer *answer);
     void (*finished)(void *ctx);
+    /* Asked before each round: true: the batch ends here, and nothing has failed. NULL: never. */
+    bool (*yields)(void *ctx);
     void *ctx;
     size_t count;   /* writes in all */
     size_t begun;   /* of them; those after it were never sent */

@@ -11,6 +11,7 @@ struct faults {
     struct kube_client *inner;
     struct fault rules[FAULTS_MAX];
     size_t count;
+    struct wrong *late; /* whose answers are kept back */
 };
 
 /* A call that is answered here, or whose answer is kept back. */
@@ -20,6 +21,8 @@ struct wrong {
     kube_done_fn done;
     void *ctx;
     struct ev_task task;
+    struct wrong *next;
+    struct object *object; /* of an answer that is kept back, which is a good one */
 };
 
 static void free_wrong(void *ctx)
@@ -51,6 +54,36 @@ static void on_lost(void *ctx, const struct kube_answer *real)
     answer(ctx);
 }
 
+static void on_late(void *ctx, const struct kube_answer *real)
+{
+    struct wrong *w = ctx;
+    struct faults *f = CONTAINER(w->call.client, struct faults, client);
+
+    assert(real->object && !real->refusal);
+    w->object = object_ref(real->object);
+    w->next = f->late;
+    f->late = w;
+}
+
+static void on_released(void *ctx)
+{
+    struct wrong *w = ctx;
+
+    w->done(w->ctx, &(struct kube_answer){ .object = w->object });
+    object_unref(w->object);
+    ev_free_later(w->call.client->loop, w, free_wrong);
+}
+
+void faults_release(struct faults *f)
+{
+    struct wrong *w;
+
+    while ((w = f->late)) {
+        f->late = w->next;
+        ev_post(f->client.loop, &w->task, on_released, w);
+    }
+}
+
 static bool fits(const struct fault *r, const struct kube_request *rq)
 {
     if (!r->times || r->verb != rq->verb || (r->kind && r->kind != rq->kind))
@@ -79,8 +112,8 @@ static struct kube_call *call(struct kube_client *c, const struct kube_request *
     }
     w = NEW(struct wrong);
     *w = (struct wrong){ .call.client = c, .code = rule->code, .done = done, .ctx = ctx };
-    if (rule->what == FAULT_LOST)
-        (void)kube_call_start(f->inner, rq, on_lost, w);
+    if (rule->what == FAULT_LOST || rule->what == FAULT_LATE)
+        (void)kube_call_start(f->inner, rq, rule->what == FAULT_LATE ? on_late : on_lost, w);
     else
         ev_post(c->loop, &w->task, on_refused, w);
     return &w->call;

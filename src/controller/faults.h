@@ -1,8 +1,8 @@
 /* faults: a client that lets calls through to another one, but for those that a test wants to go wrong.
  *
  * Owns:     the rules. The client behind it is freed with it.
- * Faults:   a refusal that never reaches the server; an answer that is lost after the server did what was asked; something
- *           that others do just before a call gets there.
+ * Faults:   a refusal that never reaches the server; an answer that is lost, or late, after the server did what was asked;
+ *           something that others do just before a call gets there.
  * Tests only.
  */
 #ifndef SILICA_CONTROLLER_FAULTS_H
@@ -15,6 +15,7 @@ struct faults;
 enum fault_kind {
     FAULT_REFUSED, /* with `code`; the server hears nothing of it */
     FAULT_LOST,    /* done, and no answer */
+    FAULT_LATE,    /* done, and the answer comes with faults_release */
     FAULT_FIRST,   /* `first` runs, unless it is NULL, then the call goes its way */
 };
 
@@ -38,6 +39,8 @@ struct kube_client *faults_new(struct kube_client *inner, struct faults **ret);
 const struct fault *faults_add(struct faults *f, const struct fault *fault);
 /* No rule holds any more. */
 void faults_clear(struct faults *f);
+/* The answers that were kept back are given, in later turns. */
+void faults_release(struct faults *f);
 /* How many of all are still to come. */
 unsigned faults_left(const struct faults *f);
 

@@ -1,5 +1,7 @@
 #include "controller/gate.h"
 
+#include "controller/limits.h"
+
 /* Without libm: the next whole number of milliseconds. */
 static uint64_t ceil_ms(double seconds)
 {
@@ -72,4 +74,17 @@ void gate_refund(struct gate *g, const struct gate_rules *rules, size_t n)
     g->seen -= MIN(n, g->seen);
     if (rules->per_second > 0)
         g->tokens = MIN(g->tokens + (double)n, capacity(rules->per_second));
+}
+
+bool gate_yields(struct gate *g, const struct gate_demand *d, uint64_t now_ms)
+{
+    if (!d->claims || d->ready >= d->wish) {
+        g->yields_since_ms = 0;
+        return false;
+    }
+    if (d->ready < d->claims + d->wish / GATE_SPARE_PART)
+        return false;
+    if (!g->yields_since_ms)
+        g->yields_since_ms = now_ms;
+    return now_ms - g->yields_since_ms < GATE_YIELD_MAX_MS;
 }

@@ -61,6 +61,11 @@
 #define EVENTS_BUSY     2
 #define EVENTS_IDLE     64
 #define SANDBOXES_BUSY  8
+/* A pool on a cluster is not filled while claims wait, as long as it has a member for each of them and this part of itself to spare;
+ * and not for longer than this: by then it is no burst but the usual load. It looks so often whether they still wait. */
+#define GATE_SPARE_PART   8
+#define GATE_YIELD_MAX_MS 10000
+#define POOL_YIELD_MS     50
 /* Events that wait; beyond it they are written at once. */
 #define EVENTS_WAITING_MAX 4096
 /* A claim waits this long after its creation for a member that has no address yet; then it gets a new one. It is woken when one

@@ -47,6 +47,28 @@ void members_keys(struct informer_keys *out, const struct object *sandbox, const
         informer_key(out, key_of(text, is_owned ? owner.uid : label, STATE_ODD));
 }
 
+bool member_owner(const struct object *sandbox, struct object_owner *ret)
+{
+    return sandbox && owner_is(sandbox, GROUP_EXTENSIONS, "SandboxWarmPool") &&
+           object_owner_controller(sandbox, ret);
+}
+
+static bool says(const struct object *sandbox, const char *condition)
+{
+    return condition_is(object_at(sandbox, "status.conditions"), condition, "True");
+}
+
+bool members_differ(const struct object *was, const struct object *now)
+{
+    struct object_owner old, new;
+
+    if (!was || !now || member_owner(was, &old) != member_owner(now, &new))
+        return true;
+    return object_is_deleting(was) != object_is_deleting(now) ||
+           says(was, COND_READY) != says(now, COND_READY) ||
+           says(was, COND_FINISHED) != says(now, COND_FINISHED);
+}
+
 struct member_counts members_count(const struct informer *sandboxes, size_t index,
                                    const struct object *pool)
 {

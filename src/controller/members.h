@@ -18,6 +18,10 @@ struct member_counts {
 
 /* The keys of a sandbox that carries the label of a pool. */
 void members_keys(struct informer_keys *out, const struct object *sandbox, const void *arg);
+/* The pool that owns it; false: none does, or there is no sandbox. */
+bool member_owner(const struct object *sandbox, struct object_owner *ret);
+/* A sandbox changed in a way that pools count; NULL: it is new, or gone. */
+bool members_differ(const struct object *was, const struct object *now);
 struct member_counts members_count(const struct informer *sandboxes, size_t index,
                                    const struct object *pool);
 

@@ -123,6 +123,35 @@ static void refill_rate(void **state)
     opens(&g, &(struct gate_rules){ .per_second = 1e300 }, 0, 0, 10, 0);
 }
 
+static void yields(struct gate *g, size_t claims, size_t ready, uint64_t now_ms, bool want)
+{
+    struct gate_demand d = { .claims = claims, .ready = ready, .wish = 80 };
+
+    if (gate_yields(g, &d, now_ms) != want)
+        fail_msg("%zu claims, %zu of 80 ready, at %llu ms: %s", claims, ready,
+                 (unsigned long long)now_ms, want ? "it goes on" : "it waits");
+}
+
+/* Claims that wait go before new members, as long as these are for none of them. */
+static void claims_go_first(void **state)
+{
+    struct gate g = { 0 };
+
+    yields(&g, 0, 60, 1000, false);
+    yields(&g, 5, 80, 1000, false); /* nothing is missing */
+    yields(&g, 5, 75, 1000, true);
+    yields(&g, 70, 80, 1001, false);
+    yields(&g, 50, 59, 1002, false); /* too few are left for those who come next */
+    yields(&g, 50, 60, 1003, true);
+    yields(&g, 1, 60, 1003 + 9999, true);
+    yields(&g, 1, 60, 1003 + 10000, false); /* it is the usual load */
+    yields(&g, 1, 60, 1003 + 20000, false);
+    yields(&g, 0, 60, 30000, false);
+    yields(&g, 1, 60, 30001, true); /* from the beginning */
+    yields(&g, 1, 80, 35000, false);
+    yields(&g, 1, 79, 45000, true);
+}
+
 /* ---- sizing ---- */
 
 /* NameHash("t"), NameHash("p") */
@@ -655,6 +684,7 @@ int main(void)
         cmocka_unit_test(expectations_end_by_themselves),
         cmocka_unit_test(replenish_delay),
         cmocka_unit_test(refill_rate),
+        cmocka_unit_test(claims_go_first),
         cmocka_unit_test(reconcile_pool),
         cmocka_unit_test(numbers_are_enough),
         cmocka_unit_test(no_over_creation_with_a_stale_copy),

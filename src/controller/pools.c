@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "controller/batch.h"
-#include "controller/condition.h"
 #include "controller/event.h"
 #include "controller/gate.h"
 #include "controller/keys.h"
@@ -197,11 +196,36 @@ static bool create_answered(void *ctx, size_t i, const struct kube_answer *answe
     return false;
 }
 
+static struct gate_rules rules_of(const struct pools *r)
+{
+    return (struct gate_rules){ r->config->pool_delay_ms, r->config->pool_rate };
+}
+
+/* Claims wait, and a member that is made now is for none of them. */
+static bool create_yields(void *ctx)
+{
+    struct pool_pass *p = ctx;
+    struct shared *s = p->pass.shared;
+    struct gate_demand demand = {
+        .claims = s->urgent ? queue_load(s->urgent) : 0,
+        .ready = members_count(s->of[SHARED_SANDBOXES], SANDBOXES_BY_STATE, p->pool).ready,
+        .wish = pool_wish(p->pool)
+    };
+
+    return p->r->config->is_remote && gate_yields(&p->memory->gate, &demand, time_mono_ms());
+}
+
 static void creates_finished(void *ctx)
 {
     struct pool_pass *p = ctx;
+    struct gate_rules rules = rules_of(p->r);
+    size_t unsent = p->batch.count - p->batch.begun;
 
-    expect_created(&p->memory->expect, p->batch.count - p->batch.begun); /* never sent */
+    expect_created(&p->memory->expect, unsent);
+    if (unsent && !p->batch.has_failed) {
+        gate_refund(&p->memory->gate, &rules, unsent);
+        pass_look_again(&p->pass, POOL_YIELD_MS);
+    }
     batch_done(&p->batch);
     p->pass.is_waiting = false;
     p->state = AT_STATUS;
@@ -211,11 +235,16 @@ static void creates_finished(void *ctx)
 /* How many of those that are missing are made now. */
 static size_t grant(struct pool_pass *p)
 {
-    struct gate_rules rules = { p->r->config->pool_delay_ms, p->r->config->pool_rate };
+    struct gate_rules rules = rules_of(p->r);
     uint64_t now_ms = time_mono_ms(), wait_ms;
-    size_t n = gate_open(&p->memory->gate, &rules, p->plan.active, pool_wish(p->pool),
-                         p->plan.creates, now_ms, &wait_ms);
+    size_t n;
 
+    if (create_yields(p) && p->plan.creates) {
+        pass_look_again(&p->pass, POOL_YIELD_MS);
+        return 0;
+    }
+    n = gate_open(&p->memory->gate, &rules, p->plan.active, pool_wish(p->pool), p->plan.creates,
+                  now_ms, &wait_ms);
     if (wait_ms)
         pass_look_again(&p->pass, wait_ms);
     if (n && !expect_creates(&p->memory->expect, n, now_ms)) {
@@ -235,7 +264,8 @@ static void do_creates(struct pool_pass *p)
     p->state = AT_CREATES;
     p->batch = (struct batch){ .step = create_step,
                                .answered = create_answered,
-                               .finished = creates_finished };
+                               .finished = creates_finished,
+                               .yields = create_yields };
     run_batch(p, n);
 }
 
@@ -498,34 +528,6 @@ static void work(void *ctx, struct queue_item *item)
 
 /* ---- what wakes it ---- */
 
-static bool owner_pool(const struct object *o, struct object_owner *ret)
-{
-    return o && owner_is(o, GROUP_EXTENSIONS, "SandboxWarmPool") && object_owner_controller(o, ret);
-}
-
-static bool is_ready(const struct object *o)
-{
-    return condition_is(object_at(o, "status.conditions"), COND_READY, "True");
-}
-
-static bool has_ended(const struct object *o)
-{
-    return condition_is(object_at(o, "status.conditions"), COND_FINISHED, "True");
-}
-
-/* A member changed in a way that a pool counts. */
-static bool counts(const struct change *c)
-{
-    struct object_owner was, now;
-
-    if (!c->was || !c->now)
-        return true;
-    if (owner_pool(c->was, &was) != owner_pool(c->now, &now))
-        return true;
-    return object_is_deleting(c->was) != object_is_deleting(c->now) ||
-           is_ready(c->was) != is_ready(c->now) || has_ended(c->was) != has_ended(c->now);
-}
-
 /* What was asked for has come: the expectations are lowered before the pool is woken. */
 static void on_sandbox(struct reconciler *base, const struct change *c)
 {
@@ -535,7 +537,8 @@ static void on_sandbox(struct reconciler *base, const struct change *c)
     struct object_owner owner;
     struct memory *memory;
 
-    if (!counts(c) || (!owner_pool(c->now, &owner) && !owner_pool(c->was, &owner)))
+    if (!members_differ(c->was, c->now) ||
+        (!member_owner(c->now, &owner) && !member_owner(c->was, &owner)))
         return;
     memory = *memory_slot(r, namespace, owner.name);
     if (memory && !c->was)

@@ -296,6 +296,30 @@ static void template_keeps_its_policy(void **state)
     (void)world_until_there(w, policy, "t-network-policy");
 }
 
+/* On a cluster a pool is not filled while somebody waits for a claim, and each of them has a member to take. */
+static void claims_go_before_new_members(void **state)
+{
+    struct world *w = *state;
+    const struct fault late = { .verb = KUBE_PATCH,
+                                .kind = known_kinds()->claim,
+                                .sub = "status",
+                                .manager = "sandboxclaim-controller",
+                                .times = 1,
+                                .what = FAULT_LATE };
+
+    if (!w->suite->is_remote)
+        skip();
+    suite_open_pool(w, 8, "");
+    (void)faults_add(w->faults, &late);
+    suite_make_claim(w, "c", "");
+    (void)world_until_condition(w, known_kinds()->claim, "c", "Ready", SUITE_READY);
+    world_idle(w, 500); /* for the controller it is not ready yet */
+    assert_int_equal(count_sandboxes(w, NULL), 8);
+    faults_release(w->faults);
+    until_count(w, 9);
+    suite_until_full(w, 8);
+}
+
 int suite_pool_run(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -303,6 +327,7 @@ int suite_pool_run(void)
         SUITE_TEST(pool_waits_for_its_template),  SUITE_TEST(pool_rollout),
         SUITE_TEST(pool_never_has_too_many),      SUITE_TEST(pool_takes_its_members_with_it),
         SUITE_TEST(claims_take_few_calls),        SUITE_TEST(template_keeps_its_policy),
+        SUITE_TEST(claims_go_before_new_members),
     };
 
     return cmocka_run_group_tests_name("controller/pools", tests, NULL, NULL);
