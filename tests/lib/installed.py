@@ -80,16 +80,32 @@ class Installed:
             self.controllers.append(self.closing.enter_context(
                 Controller(self.api, *self.arguments("agent-sandbox-controller"), *more, kubeconfig=mine)))
         wait_until(lambda: any(c.said("controller.working") for c in self.controllers), 60, "one of them works")
-        given = [a for a in self.arguments("sandbox-router") if not a.startswith(("--listen", "--metrics", "--health"))]
-        as_router = types.SimpleNamespace(kubeconfig=self.account("sandbox-router"), directory=self.directory)
-        self.router = Router(as_router, *given)
-        self.closing.callback(self.router.process.kill)
+        self.router = self.start_router()
         self.kubelet = self.closing.enter_context(Kubelet(self))
 
-    def calls(self, account):
+    def start_router(self):
+        """One that its Deployment would start, as that is now."""
+        given = [a for a in self.arguments("sandbox-router") if not a.startswith(("--listen", "--metrics", "--health"))]
+        as_router = types.SimpleNamespace(kubeconfig=self.account("sandbox-router"), directory=self.directory)
+        router = Router(as_router, *given)
+        self.closing.callback(router.process.kill)
+        return router
+
+    def audited(self):
+        """How many lines the audit has: `calls` tells of those that came since."""
+        return len(self.audit.read_text().splitlines())
+
+    def may(self, account, verb, resource):
+        """By the API server's own word; resource: plural.group or plural.group/subresource."""
+        plural, _, subresource = resource.partition("/")
+        asked = self.kubectl("auth", "can-i", verb, plural, f"--as=system:serviceaccount:{SYSTEM}:{account}",
+                             *([f"--subresource={subresource}"] if subresource else []), check=False)
+        return asked.stdout.strip() == "yes"
+
+    def calls(self, account, since=0):
         """(verb, group, resource with its subresource, code) of what it asked for, as the API server saw it."""
         seen = set()
-        for line in self.audit.read_text().splitlines():
+        for line in self.audit.read_text().splitlines()[since:]:
             event = json.loads(line)
             if event["user"]["username"] == f"system:serviceaccount:{SYSTEM}:{account}" and "objectRef" in event:
                 ref = event["objectRef"]

@@ -5,6 +5,8 @@ import base64
 import itertools
 import json
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 import yaml
@@ -166,21 +168,62 @@ def test_every_right_is_used(system, account):
     assert done - may <= {("create", "authorization.k8s.io", "selfsubjectaccessreviews")}
 
 
-def test_a_right_that_is_missing_is_noticed(system):
-    role = "/clusterroles/agent-sandbox-controller-extensions"
+@pytest.mark.parametrize("verb, group, resource, says", [
+    ("create", "networking.k8s.io", "networkpolicies", 'cannot create resource \\"networkpolicies\\"'),
+    # Nobody calls it: the admission plugin asks for it when the policy is given its template as owner.
+    ("update", "extensions.agents.x-k8s.io", "sandboxtemplates/finalizers", "cannot set blockOwnerDeletion")])
+def test_a_right_that_is_missing_is_noticed(system, verb, group, resource, says):
+    """And only that one is missing: a template is made, and its policy is not."""
+    role, account = "/clusterroles/agent-sandbox-controller-extensions", "agent-sandbox-controller"
+    asked = "/".join([resource.split("/")[0] + "." + group, *resource.split("/")[1:]])
     full = system.api.call("GET", ROLES + role)["rules"]
-    for resource, create in (("networkpolicies", {"kind": "SandboxTemplate", "apiVersion": "extensions.agents.x-k8s.io/v1beta1"}),
-                             ("sandboxtemplates/finalizers", {"kind": "SandboxTemplate", "apiVersion": "extensions.agents.x-k8s.io/v1beta1"})):
-        less = [{**rule, "resources": [r for r in rule["resources"] if r != resource]} for rule in full]
-        patch(system, ROLES + role, {"rules": [rule for rule in less if rule["resources"]]})
-        name = "without-" + resource.replace("/", "-")
-        spec = {"podTemplate": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
-        system.kubectl("apply", "-f", "-", stdin=json.dumps({**create, "metadata": {"name": name}, "spec": spec}))
-        wait_until(lambda: any(call[0] == "create" and call[2] == "networkpolicies" and call[3] == 403 for call in system.calls("agent-sandbox-controller")),
-                   60, "it is forbidden")
-        wait_until(lambda: any("forbidden" in c.log.read_text() for c in system.controllers), 60, "it says so")
-        patch(system, ROLES + role, {"rules": full})
-        wait_until(lambda: any(name in p["metadata"]["name"] for p in system.api.call("GET", POLICIES)["items"]), 60, "and goes on once it may")
+    less = [{**rule, "resources": [r for r in rule["resources"] if r != resource]} for rule in full]
+    assert system.may(account, verb, asked)
+    patch(system, ROLES + role, {"rules": [rule for rule in less if rule["resources"]]})
+    wait_until(lambda: not system.may(account, verb, asked), 60, "the right is gone")
+    name, before = "without-" + resource.replace("/", "-"), system.audited()
+    template = {"kind": "SandboxTemplate", "apiVersion": "extensions.agents.x-k8s.io/v1beta1", "metadata": {"name": name},
+                "spec": {"podTemplate": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}}
+    system.kubectl("apply", "-f", "-", stdin=json.dumps(template))
+    wait_until(lambda: ("create", "networking.k8s.io", "networkpolicies", 403) in system.calls(account, before), 60, "it is forbidden")
+    wait_until(lambda: any(says in c.log.read_text() for c in system.controllers), 60, "it says so")
+    assert not [p for p in system.api.call("GET", POLICIES)["items"] if name in p["metadata"]["name"]]
+    patch(system, ROLES + role, {"rules": full})
+    wait_until(lambda: any(name in p["metadata"]["name"] for p in system.api.call("GET", POLICIES)["items"]), 60, "and goes on once it may")
+
+
+def through(router, sandbox, token=None):
+    """Status and body of a command that is run in a sandbox, by whoever shows this token."""
+    head = {"X-Sandbox-ID": sandbox, "X-Sandbox-Namespace": "default", "content-type": "application/json",
+            **({"authorization": f"Bearer {token}"} if token else {})}
+    request = urllib.request.Request(router.url + "/execute", data=json.dumps({"command": "sh -c 'echo $((6 * 7))'"}).encode(), headers=head)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)
+
+
+def test_the_authenticated_router_wants_a_token(system):
+    """deploy/authenticated on top of it: its router, with the rights that it gives, asks the API server whose a token is."""
+    system.kubectl("apply", "-k", "deploy/authenticated")
+    system.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "extensions.agents.x-k8s.io/v1beta1", "kind": "SandboxClaim",
+                                                         "metadata": {"name": "mine"}, "spec": {"warmPoolRef": {"name": "python-sandbox-pool"}}}))
+    wait_until(lambda: is_ready(system, BETA + "/sandboxclaims/mine"), 60, "the claim is ready")
+    sandbox, before = system.api.call("GET", BETA + "/sandboxclaims/mine")["status"]["sandbox"]["name"], system.audited()
+    token = system.kubectl("create", "token", "default").stdout.strip()
+    router = system.start_router()
+    wait_until(lambda: through(router, sandbox, token)[0] == 200, 60, "the router knows it")
+    status, ran = through(router, sandbox, token)
+    assert (status, ran["stdout"], ran["exit_code"]) == (200, "42\n", 0)
+    assert through(router, sandbox)[0] == 401
+    assert through(router, sandbox, token[:-8] + "AAAAAAAA")[0] == 401
+    assert through(system.router, sandbox)[0] == 200, "the one without asks nobody"
+    calls = system.calls("sandbox-router", before)
+    assert ("create", "authentication.k8s.io", "tokenreviews", 201) in calls and not {c for c in calls if c[3] in (401, 403)}
+    system.kubectl("apply", "-k", "deploy")  # as the tests behind this one expect it
+    system.kubectl("delete", "-f", "deploy/authenticated/tokenreview.yaml")
+    system.kubectl("delete", "sandboxclaim", "mine")
 
 
 def test_deleted(system, before):
