@@ -32,7 +32,9 @@ AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["Requ
 
 
 class Installed:
-    def __init__(self):
+    """api_options: more for the API server."""
+
+    def __init__(self, api_options=()):
         self.kubectl_path = peer("kubectl")
         self.closing = contextlib.ExitStack()
         self.directory = pathlib.Path(self.closing.enter_context(temporary()))
@@ -42,7 +44,7 @@ class Installed:
             self.api = self.closing.enter_context(ControlPlane(
                 with_crds=False, parent=self.directory, controllers=[*CONTROLLERS, "persistentvolumeclaim-protection-controller"], api_options=[
                 f"--audit-policy-file={policy}", f"--audit-log-path={self.audit}", "--audit-log-mode=blocking",
-                "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]))
+                "--enable-admission-plugins=OwnerReferencesPermissionEnforcement", *api_options]))
         except BaseException:
             self.closing.close()
             raise
@@ -73,10 +75,10 @@ class Installed:
         found = self.api.call("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/{deployment}")
         return found["spec"]["template"]["spec"]["containers"][0]["args"]
 
-    def start(self, *more):
-        """Two replicas of the controller and one of the router, as the Deployments start them but for the addresses."""
+    def start(self, *more, replicas=2):
+        """Two replicas of the controller, unless said otherwise, and one of the router, as the Deployments start them but for the addresses."""
         mine = self.account("agent-sandbox-controller")
-        for _ in range(2):
+        for _ in range(replicas):
             self.controllers.append(self.closing.enter_context(
                 Controller(self.api, *self.arguments("agent-sandbox-controller"), *more, kubeconfig=mine)))
         wait_until(lambda: any(c.said("controller.working") for c in self.controllers), 60, "one of them works")
