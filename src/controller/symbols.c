@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #define MAPS_MAX_BYTES (1u << 20)
 
@@ -17,6 +19,7 @@ struct symbols {
     size_t image_bytes;
     const char *names;
     size_t names_bytes;
+    char *unpacked; /* ours: what `names` points into, unless it is the image */
     struct {
         uint64_t at, bytes;
         uint32_t name;
@@ -57,6 +60,79 @@ static void take_rows(struct symbols *s, const Elf64_Sym *syms, size_t count)
     qsort(s->rows, s->n, sizeof *s->rows, by_address);
 }
 
+/* ---- names that were packed by tools/names.py ---- */
+
+#define PACKED_SECTION   ".silica.names"
+#define PACKED_MAX_BYTES (16u << 20) /* ten times what there are */
+
+static bool take_leb(struct span *in, uint64_t *ret)
+{
+    *ret = 0;
+    for (unsigned shift = 0; in->n && shift < 64; shift += 7) {
+        uint8_t byte = in->p[0];
+
+        *in = span_skip(*in, 1);
+        *ret |= (uint64_t)(byte & 127) << shift;
+        if (!(byte & 128))
+            return true;
+    }
+    return false;
+}
+
+/* One row; false: there is none, or it is not as we write them. */
+static bool take_packed(struct symbols *s, struct span *in, uint64_t *at)
+{
+    uint64_t distance, bytes;
+    const uint8_t *end;
+
+    if (!take_leb(in, &distance) || !take_leb(in, &bytes))
+        return false;
+    end = memchr(in->p, 0, in->n);
+    if (!end)
+        return false;
+    *at += distance;
+    s->rows[s->n].at = *at;
+    s->rows[s->n].bytes = bytes;
+    s->rows[s->n++].name = (uint32_t)(in->p - (const uint8_t *)s->names);
+    *in = span_skip(*in, (size_t)(end - in->p) + 1);
+    return true;
+}
+
+static void read_packed(struct symbols *s, const uint8_t *packed, size_t n)
+{
+    uint32_t count, bytes;
+    uLongf got;
+    struct span in;
+    uint64_t at = 0;
+
+    if (!packed || n < 8)
+        return;
+    memcpy(&count, packed, 4);
+    memcpy(&bytes, packed + 4, 4);
+    if (!bytes || bytes > PACKED_MAX_BYTES || count > bytes)
+        return;
+    s->unpacked = own_new(bytes);
+    got = bytes;
+    if (uncompress((Bytef *)s->unpacked, &got, packed + 8, n - 8) != Z_OK || got != bytes)
+        return;
+    s->names = s->unpacked;
+    s->names_bytes = bytes;
+    s->rows = own_array(count ? count : 1, sizeof *s->rows);
+    in = span_of(s->unpacked, bytes);
+    while (s->n < count && take_packed(s, &in, &at))
+        ;
+}
+
+static bool is_packed(const struct symbols *s, const Elf64_Shdr *sections, const Elf64_Ehdr *head,
+                      unsigned i)
+{
+    const Elf64_Shdr *names = head->e_shstrndx < head->e_shnum ? &sections[head->e_shstrndx] : NULL;
+    const char *name =
+        names ? part(s, names->sh_offset + sections[i].sh_name, sizeof PACKED_SECTION) : NULL;
+
+    return name && memcmp(name, PACKED_SECTION, sizeof PACKED_SECTION) == 0;
+}
+
 /* Our own file, as the kernel took it: still every offset is checked. */
 static void read_table(struct symbols *s)
 {
@@ -68,6 +144,10 @@ static void read_table(struct symbols *s)
         const Elf64_Shdr *table = &sections[i], *names;
         const Elf64_Sym *syms;
 
+        if (is_packed(s, sections, head, i)) {
+            read_packed(s, part(s, table->sh_offset, table->sh_size), table->sh_size);
+            return;
+        }
         if (table->sh_type != SHT_SYMTAB || table->sh_link >= head->e_shnum)
             continue;
         names = &sections[table->sh_link];
@@ -104,6 +184,7 @@ void symbols_close(struct symbols *s)
     if (s->image)
         (void)munmap((void *)(uintptr_t)s->image, s->image_bytes);
     free(s->rows);
+    free(s->unpacked);
     free(s);
 }
 

@@ -1,7 +1,8 @@
-/* symbols: names of functions by address, from the symbol table of the program that runs, where it has one.
+/* symbols: names of functions by address, from the program that runs: its symbol table, or where that was stripped what
+ * tools/names.py put in its place.
  *
- * Owns:     the table as it was read. Programs that were stripped have none: then every answer is NULL, and whoever has the
- *           symbols elsewhere finds them by address and mapping.
+ * Owns:     the table as it was read. A program with neither has no names: then every answer is NULL, and whoever has them
+ *           elsewhere finds them by address and mapping.
  */
 #ifndef SILICA_CONTROLLER_SYMBOLS_H
 #define SILICA_CONTROLLER_SYMBOLS_H

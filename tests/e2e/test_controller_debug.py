@@ -79,13 +79,14 @@ def test_processor_time_for_go_tool_pprof(api, shown, tmp_path):
     assert status == 200 and text.startswith(b"samples: ") and b"#\t0x" in text
 
 
-def test_names_where_the_program_has_them(api, tmp_path):
-    """`silica` as it is shipped has none: then addresses are told, with the mapping. A program with its symbols tells names."""
+@pytest.mark.parametrize("is_shipped", [True, False])
+def test_names(api, tmp_path, is_shipped):
+    """`silica` as it is shipped has no symbols, but the names of its functions; a program with its symbols has them there."""
     program = pathlib.Path(os.environ.get("SILICA", controlplane.TREE / "build" / "silica"))
     full = next((p for p in (program.parent / "silica-full", controlplane.TREE / "build" / "debug" / "src" / "cli" / "silica-full") if p.exists()), None)
-    if not full:
+    if not is_shipped and not full:
         pytest.skip("no program with symbols was built")
-    with Controller(api, "--leader-elect=false", "--enable-webhook=false", "--enable-pprof", program=str(full)) as c:
+    with Controller(api, "--leader-elect=false", "--enable-webhook=false", "--enable-pprof", program=str(program if is_shipped else full)) as c:
         c.wait_for("controller.working")
         top = pprof(busy(api, c, "/debug/pprof/profile?seconds=2")[1], tmp_path, "-cum")
         assert "ev_loop_run" in top and "controller_command" in top
