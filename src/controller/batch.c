@@ -59,7 +59,7 @@ static void next_round(struct batch *b)
         b->finished(b->ctx);
         return;
     }
-    b->size *= 2;
+    b->size = MIN(2 * b->size, b->most);
     while (b->begun < end)
         send(b, b->begun++);
     if (!b->waiting)
@@ -71,6 +71,7 @@ void batch_start(struct batch *b, size_t count)
     b->count = count;
     b->begun = b->waiting = 0;
     b->size = 1;
+    b->most = b->shared->is_remote ? BATCH_REMOTE : SIZE_MAX / 2;
     b->has_failed = false;
     b->calls = own_array(count + 1, sizeof *b->calls);
     ev_post(kube_client_loop(b->shared->client), &b->task, on_turn, b);

@@ -29,6 +29,7 @@ struct batch {
     size_t begun;   /* of them; those after it were never sent */
     size_t waiting; /* for answers */
     size_t size;    /* of the present round */
+    size_t most;    /* and of any */
     bool has_failed;
     struct batch_call *calls; /* one for each write */
     struct ev_task task;

@@ -301,7 +301,8 @@ static void write_first(struct events *ev)
 static void write_some(void *ctx)
 {
     struct events *ev = ctx;
-    size_t most = shared_is_busy(ev->shared) ? EVENTS_BUSY : EVENTS_IDLE;
+    size_t idle = ev->shared->is_remote ? EVENTS_REMOTE : EVENTS_IDLE;
+    size_t most = shared_is_busy(ev->shared) ? EVENTS_BUSY : idle;
 
     while (ev->calls < most && ev->first)
         write_first(ev);

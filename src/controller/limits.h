@@ -58,9 +58,13 @@
  * between. On a cluster the same goes for sandboxes: there it is the server's time that claims wait for. */
 #define BATCH_BUSY      4
 #define BATCH_BUSY_PART 32
-#define EVENTS_BUSY     2
-#define EVENTS_IDLE     64
-#define SANDBOXES_BUSY  8
+/* The same on a cluster while none waits: more at once do not get done sooner there, and a claim that comes, the scheduler and the
+ * nodes would find a long line before them. */
+#define BATCH_REMOTE   16
+#define EVENTS_BUSY    2
+#define EVENTS_IDLE    64
+#define EVENTS_REMOTE  8 /* the same on a cluster, where the server's time is everybody's */
+#define SANDBOXES_BUSY 8
 /* A pool on a cluster is not filled while claims wait, as long as it has a member for each of them and this part of itself to spare;
  * and not for longer than this: by then it is no burst but the usual load. It looks so often whether they still wait. */
 #define GATE_SPARE_PART   8

@@ -207,7 +207,7 @@ static bool create_yields(void *ctx)
     struct pool_pass *p = ctx;
     struct shared *s = p->pass.shared;
     struct gate_demand demand = {
-        .claims = s->urgent ? queue_load(s->urgent) : 0,
+        .claims = s->urgent ? queue_pressing(s->urgent) : 0,
         .ready = members_count(s->of[SHARED_SANDBOXES], SANDBOXES_BY_STATE, p->pool).ready,
         .wish = pool_wish(p->pool)
     };

@@ -73,7 +73,9 @@ int shared_open(struct shared *s, struct kube_client *client,
     static const struct informer_listener listener = { .on_synced = on_synced };
     size_t n = config->has_extensions ? SHARED_COUNT : SHARED_CORE_COUNT;
 
-    *s = (struct shared){ .client = client, .waiting = n, .synced = synced, .ctx = ctx };
+    *s = (struct shared){
+        .client = client, .is_remote = config->is_remote, .waiting = n, .synced = synced, .ctx = ctx
+    };
     bucket_init(&s->complaints, COMPLAINTS_A_MINUTE / 60.0, COMPLAINTS_A_MINUTE,
                 ev_now_ms(kube_client_loop(client)));
     for (size_t i = 0; i < n; i++) {
@@ -104,7 +106,7 @@ void shared_close(struct shared *s)
 
 bool shared_is_busy(const struct shared *s)
 {
-    return s->urgent && queue_load(s->urgent) > 0;
+    return s->urgent && queue_pressing(s->urgent) > 0;
 }
 
 void shared_learn(struct shared *s, struct object *o, const struct queue *writer)

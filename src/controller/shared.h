@@ -40,6 +40,7 @@ struct queue;
 
 struct shared {
     struct kube_client *client;
+    bool is_remote;                    /* it is no store of this process */
     struct bucket complaints;          /* lines in the log about passes that failed */
     uint64_t held_back;                /* that were not written since the last one that was */
     struct figures *figures;           /* controller.c's */

@@ -19,6 +19,7 @@ struct queue_item {
     uint64_t retry_due_ms; /* by the loop's clock: when the last failure is to be made good */
     enum queue_priority priority;
     bool is_waiting, is_working;
+    bool is_low;    /* as it was begun */
     bool is_wanted; /* added while it was worked on */
     char texts[];   /* namespace, name */
 };
@@ -33,7 +34,8 @@ struct queue {
     struct keymap items;
     struct list waiting[QUEUE_PRIORITIES], working;
     size_t waiting_count, working_count, later_count;
-    unsigned passed_over; /* taken in a row while lower ones waited */
+    size_t low_waiting, low_working; /* of them, those whose priority is LOW */
+    unsigned passed_over;            /* taken in a row while lower ones waited */
     struct bucket retries;
     struct ev_task pump;
     uint64_t adds, retry_count, done_count, done_after_count;
@@ -140,6 +142,7 @@ static void push(struct queue_item *it, enum queue_priority priority)
     it->since_us = time_mono_us();
     append(&q->waiting[priority], it);
     q->waiting_count++;
+    q->low_waiting += priority == QUEUE_LOW;
     wake(q);
 }
 
@@ -155,8 +158,10 @@ static void enqueue(struct queue_item *it, enum queue_priority priority)
         push(it, priority);
     } else if (priority > it->priority) {
         take_out(&q->waiting[it->priority], it);
+        q->low_waiting -= it->priority == QUEUE_LOW;
         it->priority = priority;
         append(&q->waiting[priority], it);
+        wake(q);
     }
 }
 
@@ -198,7 +203,13 @@ static struct queue_item *take(struct queue *q)
     }
     if (from < 0)
         return NULL;
-    if (below < 0) {
+    if (from == QUEUE_LOW && q->low_working >= QUEUE_LOW_MOST)
+        return NULL; /* asked again when one of them ends */
+    if (from == QUEUE_LOW && q->working_count - q->low_working >= QUEUE_LOW_BESIDE) {
+        if (q->passed_over++ < PASSED_OVER_MAX)
+            return NULL; /* asked again when one of the others ends */
+        q->passed_over = 0;
+    } else if (below < 0) {
         q->passed_over = 0;
     } else if (q->passed_over++ == PASSED_OVER_MAX) {
         q->passed_over = 0;
@@ -208,6 +219,8 @@ static struct queue_item *take(struct queue *q)
     take_out(&q->waiting[from], it);
     q->waiting_count--;
     it->is_waiting = false;
+    it->is_low = from == QUEUE_LOW;
+    q->low_waiting -= it->is_low;
     return it;
 }
 
@@ -220,6 +233,7 @@ static void start(struct queue *q, struct queue_item *it)
     it->is_working = true;
     append(&q->working, it);
     q->working_count++;
+    q->low_working += it->is_low;
     q->spec.work(q->spec.ctx, it); /* may end it at once */
 }
 
@@ -291,6 +305,7 @@ static void finish(struct queue_item *it, uint64_t after_ms)
     it->is_working = false;
     take_out(&q->working, it);
     q->working_count--;
+    q->low_working -= it->is_low;
     if (q->is_closed) {
         end_if_idle(q);
         return;
@@ -403,6 +418,11 @@ void queue_close(struct queue *q, void (*closed)(void *ctx), void *ctx)
 size_t queue_load(const struct queue *q)
 {
     return q->waiting_count + q->working_count;
+}
+
+size_t queue_pressing(const struct queue *q)
+{
+    return queue_load(q) - q->low_waiting - q->low_working;
 }
 
 void queue_stats(const struct queue *q, struct queue_stats *ret)

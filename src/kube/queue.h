@@ -6,7 +6,8 @@
  *
  * Rules:    a key waits once, however often it is added. Nobody works on a key twice at the same time: one that is
  *           added meanwhile comes once more afterwards. Within a priority, first come, first served; the lower ones
- *           get a turn now and then, so that none starves.
+ *           get a turn now and then, so that none starves. What nobody waits for (LOW) takes no place beside what somebody
+ *           waits for, but for such turns: on a server both would be slower.
  * Owns:     one item for each key that waits, is worked on, is due later, or failed last time. Adding a key that is
  *           there allocates nothing.
  * Life:     work() starts the work on an item, in a turn of its own; exactly one of queue_done, queue_done_after and
@@ -26,6 +27,9 @@ struct queue_item;
 /* LOW is for what nobody waits for: objects that were there at the start, rounds of inspection. */
 enum queue_priority { QUEUE_LOW, QUEUE_NORMAL, QUEUE_HIGH };
 #define QUEUE_PRIORITIES 3
+/* LOW keys are begun as long as fewer others than this are worked on; and so many of them at a time. */
+#define QUEUE_LOW_BESIDE 4
+#define QUEUE_LOW_MOST   16
 
 #define QUEUE_RETRY_FIRST_MS 5         /* as the public controllers' */
 #define QUEUE_RETRY_MOST_MS  (1000000) /* the same: 1000 s */
@@ -78,6 +82,8 @@ void queue_close(struct queue *q, void (*closed)(void *ctx), void *ctx);
 
 /* Keys that wait to be taken or are worked on. */
 size_t queue_load(const struct queue *q);
+/* Those of them that somebody waits for: their priority is not LOW. */
+size_t queue_pressing(const struct queue *q);
 
 struct queue_stats {
     const char *name;

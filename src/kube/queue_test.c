@@ -186,6 +186,61 @@ static void test_higher_priorities_come_first_and_lower_ones_do_not_starve(void 
     close_queue(&f);
 }
 
+static void add_many(struct fixture *f, char kind, int n, enum queue_priority priority)
+{
+    for (int i = 0; i < n; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "%c%d", kind, i);
+        queue_add(f->queue, "n", name, priority);
+    }
+}
+
+/* There are workers enough for all: what nobody waits for is begun beside few others, now and then beside many, and never many
+ * at a time. */
+static void test_what_nobody_waits_for_is_worked_on_beside_few(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_queue(&f, (struct queue_spec){ .workers = 100 });
+    add_many(&f, 'n', QUEUE_LOW_BESIDE, QUEUE_NORMAL);
+    add_many(&f, 'l', QUEUE_LOW_MOST + 1, QUEUE_LOW);
+    turns(&f, 2);
+    assert_int_equal(f.working_count, QUEUE_LOW_BESIDE);
+    assert_int_equal(queue_load(f.queue), QUEUE_LOW_BESIDE + QUEUE_LOW_MOST + 1);
+    assert_int_equal(queue_pressing(f.queue), QUEUE_LOW_BESIDE);
+    queue_done(take_first(&f));
+    turns(&f, 2);
+    assert_int_equal(f.working_count, QUEUE_LOW_BESIDE - 1 + QUEUE_LOW_MOST);
+    assert_int_equal(queue_pressing(f.queue), QUEUE_LOW_BESIDE - 1);
+    while (f.working_count) {
+        queue_done(take_first(&f));
+        turns(&f, 2);
+    }
+    assert_int_equal(queue_load(f.queue), 0);
+    /* The others never end: one has its turn all the same. */
+    add_many(&f, 'l', 1, QUEUE_LOW);
+    turns(&f, 2);
+    queue_done(take_first(&f));
+    add_many(&f, 'n', 2 * QUEUE_LOW_BESIDE, QUEUE_NORMAL);
+    turns(&f, 2);
+    add_many(&f, 'l', 1, QUEUE_LOW);
+    for (int i = 0; i < 40 && queue_pressing(f.queue) == queue_load(f.queue) - 1 &&
+                    f.working_count == 2 * QUEUE_LOW_BESIDE;
+         i++) {
+        struct queue_item *it = take_first(&f);
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "%s", queue_item_name(it));
+        queue_add(f.queue, "n", name, QUEUE_NORMAL);
+        queue_done(it);
+        turns(&f, 2);
+    }
+    assert_int_equal(f.working_count, 2 * QUEUE_LOW_BESIDE + 1);
+    close_queue(&f);
+}
+
 static void test_of_several_moments_the_earliest_stays(void **state)
 {
     struct fixture f;
@@ -459,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_the_same_name_in_two_namespaces_is_two_keys),
         cmocka_unit_test(test_no_more_workers_than_asked_for),
         cmocka_unit_test(test_higher_priorities_come_first_and_lower_ones_do_not_starve),
+        cmocka_unit_test(test_what_nobody_waits_for_is_worked_on_beside_few),
         cmocka_unit_test(test_of_several_moments_the_earliest_stays),
         cmocka_unit_test(test_failures_wait_longer_each_time_and_a_success_forgets_them),
         cmocka_unit_test(test_failures_before_it_is_due_prolong_nothing),
