@@ -1,6 +1,7 @@
 #include "isolate/box_impl.h"
 
 #include "base/fd.h"
+#include "isolate/ground.h"
 #include "isolate/idmap.h"
 #include "isolate/inside.h"
 #include "isolate/join.h"
@@ -145,8 +146,8 @@ static int clone_inside(struct box *b, struct inside *in, const struct box_place
     b->is_foreign = place->is_sibling;
     if (place->join_pidfd > 0)
         return join_clone(in, place, group_fd, &b->pid, &b->pidfd, e);
-    if (in->net_fd >= 0 && setns(in->net_fd, CLONE_NEWNET) < 0)
-        return err_sys(e, "cannot enter the sandbox's network");
+    if (in->net_fd >= 0 && yard_enter(b->yard, in->net_fd, &in->frame, e) < 0)
+        return -1;
     rc = clone_plain(in, place, group_fd, first, &b->pid, &b->pidfd, e);
     if (in->net_fd >= 0)
         yard_leave(b->yard);
@@ -297,6 +298,14 @@ static int launch_in_ours(struct box *b, const struct box_spec *spec, struct ins
     return rc;
 }
 
+/* Where there is no path of the host's, all that is shown of it has to be held, the program too. */
+static void settle_ground(const struct box_spec *spec, const struct plan *plan,
+                          const struct program *program, int *tree_fds, struct frame *frame)
+{
+    if (!yard_has_ground(spec->yard, frame) || program->fd < 0 || !ground_hold(plan, tree_fds))
+        yard_drop_ground(spec->yard, frame);
+}
+
 /* They are in the range like every id inside. */
 static int take_groups(struct ids *ids, const struct box_spec *spec, struct err *e)
 {
@@ -349,6 +358,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     if (program_begin(&program, spec, e) < 0)
         return -1;
+    if (spec->yard)
+        settle_ground(spec, &plan, &program, held.tree_fds, &frame);
     in.program = &program;
     in.net_fd = net_fd;
     in.frame = frame;

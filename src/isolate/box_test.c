@@ -1,6 +1,16 @@
 /* What code sees in a box, and what it may not do there. */
 #include "isolate/box_rig.h"
 
+#include "isolate/ground.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 /* Scripts print a short word for what they find: a line of "ok" is what should be. */
 /* clang-format off */
 static void inside(void **state)
@@ -166,6 +176,69 @@ static void shared_with_others(void **state)
         box_rig_expect("shared", box_rig_spec(NULL), script, "sandbox\n1\n1\n1\n");
 }
 
+static size_t entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    size_t n = 0;
+
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        (void)closedir(dir);
+    return n; /* 2 for an empty one */
+}
+
+/* Who: root of the host, who may take the box's root away to see what it stands on. 0, or the line of what is not so. */
+static int look_below(int pidfd)
+{
+    OWN_FD int before_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+    if (before_fd < 0 || setns(pidfd, CLONE_NEWNS) < 0 || entries("/proc/self/task") != 0)
+        return __LINE__; /* its proc does not know us */
+    if (access("/workspace", F_OK) < 0 || umount2("/", MNT_DETACH) < 0)
+        return __LINE__;
+    if (setns(before_fd, CLONE_NEWNS) < 0 || setns(pidfd, CLONE_NEWNS) < 0)
+        return __LINE__;
+    if (entries("/") != 3 || entries("/proc") != 2)
+        return __LINE__; /* the place of the lens, and nothing in it */
+    if (mkdir("/x", 0700) == 0 || errno != EROFS)
+        return __LINE__;
+    return umount2("/", MNT_DETACH) == 0 || errno != EINVAL ? __LINE__ : 0; /* it is the last */
+}
+
+/* A box of root's that has not left the host's mounts by pivot_root has none of them, as if it had. */
+static void nothing_below(void **state)
+{
+    struct box_spec spec = box_rig_spec(NULL);
+    struct ground ground = GROUND_INIT;
+    int status, line;
+    struct box *b;
+    struct err e;
+    pid_t child;
+
+    (void)state;
+    box_rig_need_user_namespaces();
+    if (geteuid() != 0)
+        return;
+    if (ground_make(&ground, &e) < 0) {
+        print_message("no ground: %s\n", e.msg);
+        assert_true(e.code == ERR_UNSUPPORTED || e.sys == EINVAL);
+        skip();
+    }
+    ground_done(&ground);
+    assert_int_equal(box_start(&spec, &b, &e), 0);
+    child = fork();
+    if (child == 0) {
+        line = look_below(box_pidfd(b));
+        if (line)
+            fprintf(stderr, "box_test.c:%d: %s\n", line, strerror(errno));
+        _exit(line != 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    box_free(b);
+    assert_int_equal(status, 0);
+}
+
 /* An account with a range, made up for these tests: its files lie over the host's in a mount namespace of our own. */
 static void range_of_ids(void **state)
 {
@@ -206,7 +279,8 @@ int main(void)
                                              cmocka_unit_test(errors),
                                              cmocka_unit_test(range_of_ids) };
     static const struct CMUnitTest beside[] = { cmocka_unit_test(inside),
-                                                cmocka_unit_test(shared_with_others) };
+                                                cmocka_unit_test(shared_with_others),
+                                                cmocka_unit_test(nothing_below) };
     static const struct CMUnitTest ranged[] = { cmocka_unit_test(range_of_ids),
                                                 cmocka_unit_test(inside) };
 

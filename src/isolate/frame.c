@@ -51,7 +51,7 @@ int frame_cast(const struct frame_mould *m, struct frame *ret, struct err *e)
     /* The copies, each the root of what is mounted nowhere: inside such a tree the kernel changes nothing. */
     if (etc_fd < 0 || dev_fd < 0 || mounts_seal(etc_fd) < 0 || mounts_seal(dev_fd) < 0)
         return err_sys(e, "cannot copy what sandboxes share");
-    *ret = (struct frame){ take_fd(&etc_fd), take_fd(&dev_fd) };
+    *ret = (struct frame){ take_fd(&etc_fd), take_fd(&dev_fd), -1, -1 };
     return 0;
 }
 
@@ -59,5 +59,7 @@ void frame_done(struct frame *f)
 {
     own_fd_close(&f->etc_fd);
     own_fd_close(&f->dev_fd);
+    own_fd_close(&f->lens_fd);
+    own_fd_close(&f->ground_fd);
     *f = (struct frame)FRAME_INIT;
 }

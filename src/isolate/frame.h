@@ -3,7 +3,8 @@
  *
  *     mould --frame_cast--> frame --(yard, clone)--> the child puts both trees in their place
  *
- * Owns:     a mould: a tree that is mounted nowhere. A frame: two such trees, until they stand in their place.
+ * Owns:     a mould: a tree that is mounted nowhere. A frame: two such trees, until they stand in their place, and what the
+ *           ground needs.
  * Used by:  yard.c, which makes them ahead; box.c and mounts.c, which use them.
  * Rights:   the trees are one for all sandboxes, so nobody may write to them: they are read-only, and private, so that
  *           nothing mounted on the host later shows in them. Only sandboxes whose user could not write there anyway have
@@ -33,11 +34,13 @@ struct frame_mould {
 
 struct frame {
     int etc_fd, dev_fd; /* both, or both -1 */
+    int lens_fd,
+        ground_fd; /* what to be born on (ground.h): both, or both -1; never without the others */
 };
 
 /* clang-format off */
 #define FRAME_MOULD_INIT { .root_fd = -1 }
-#define FRAME_INIT { -1, -1 }
+#define FRAME_INIT { -1, -1, -1, -1 }
 /* clang-format on */
 
 void frame_stamp_look(struct frame_stamp *ret);

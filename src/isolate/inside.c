@@ -216,7 +216,7 @@ static void *run_root_job(void *ctx)
     job->is_built = job->is_framed && build_rest(job) == 0;
     (void)sem_post(&job->built);
     /* The first thread goes on: no descriptor is made or closed here any more. */
-    job->is_done = job->is_built && (job->is_helped || mounts_drop_old(&job->e) == 0);
+    job->is_done = job->is_built && (job->is_helped || mounts_drop_old(&job->mounts, &job->e) == 0);
     return NULL;
 }
 
@@ -313,7 +313,7 @@ static int enter_root(struct root_job *job, struct err *e)
         return -1;
     job->is_entered = true;
     (void)sem_post(&job->entered);
-    return mounts_drop_old(e);
+    return mounts_drop_old(&job->mounts, e);
 }
 
 /* What can be given up before the new root is complete. Why in this order: the bounding set wants CAP_SETPCAP, the filter

@@ -1,6 +1,7 @@
 #include "isolate/mounts.h"
 
 #include "base/fd.h"
+#include "isolate/ground.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,15 @@ int mounts_init(struct mounts *m, const struct plan *plan, struct frame *frame, 
 {
     m->plan = plan;
     m->root_fd = -1;
-    m->frame = (struct frame){ take_fd(&frame->etc_fd), take_fd(&frame->dev_fd) };
+    m->frame = *frame;
+    *frame = (struct frame)FRAME_INIT;
+    own_fd_close(&m->frame.ground_fd);
+    m->frame.ground_fd = -1;
+    m->is_on_ground = m->frame.lens_fd >= 0;
+    if (m->is_on_ground)
+        return mounts_place(m->frame.lens_fd, AT_FDCWD, GROUND_LENS) < 0
+                   ? err_sys(e, "cannot put a proc on the ground")
+                   : 0;
     /* Nothing of ours shows outside, nothing mounted outside later shows in here. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys(e, "cannot make the mounts private");
@@ -246,6 +255,12 @@ static int make_fs(const char *type, const struct plan_row *row, struct err *e)
     if (fd < 0)
         return err_sys(e, "cannot mount a %s", type);
     return fd;
+}
+
+int mounts_make_proc(struct err *e)
+{
+    return make_fs("proc", &(struct plan_row){ .op = PLAN_PROC, .flags = PLAN_NODEV | PLAN_NOEXEC },
+                   e);
 }
 
 static int put_fs(const struct mounts *m, const char *type, const struct plan_row *row,
@@ -493,13 +508,27 @@ int mounts_enter(const struct mounts *m, struct err *e)
 {
     if (fchdir(m->root_fd) < 0)
         return err_sys(e, "cannot enter the new root");
+    if (m->is_on_ground)
+        return chroot(".") < 0 ? err_sys(e, "cannot make the new root the root") : 0;
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return err_sys(e, "cannot make the new root the root");
     return 0;
 }
 
-int mounts_drop_old(struct err *e)
+/* No path leads to the ground any more, so the lens is named by its descriptor. */
+static int drop_lens(struct mounts *m, struct err *e)
 {
+    OWN_FD int lens_fd = take_fd(&m->frame.lens_fd);
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", lens_fd);
+    return umount2(path, MNT_DETACH) < 0 ? err_sys(e, "cannot clear the ground") : 0;
+}
+
+int mounts_drop_old(struct mounts *m, struct err *e)
+{
+    if (m->is_on_ground)
+        return drop_lens(m, e);
     /* Both roots sit on "/"; the old one is on top and goes, with everything below it. A path from "/" does not meet it:
      * only what is mounted, or unmounted, at "/" itself does. */
     return umount2("/", MNT_DETACH) < 0 ? err_sys(e, "cannot let go of the old root") : 0;

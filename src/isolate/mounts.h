@@ -18,6 +18,7 @@ struct mounts {
         [PLAN_ROWS_MAX]; /* of bind rows; -1 for the rest, and for an optional one that is not there */
     bool is_dir[PLAN_ROWS_MAX]; /* or a file, of those that are there */
     struct frame frame;         /* of a plan that has one */
+    bool is_on_ground;          /* what is there already is empty, and stays (ground.h) */
 };
 
 /* A copy of the tree at a path, mounted nowhere: its descriptor, or -1 with errno. */
@@ -31,11 +32,13 @@ int mounts_restrict(int tree_fd, unsigned flags, struct err *e);
 /* Makes the mount itself read-only, and none that is below it. -1 with errno. */
 int mounts_seal(int tree_fd);
 
+/* The proc of our PID namespace, mounted nowhere: its descriptor. */
+int mounts_make_proc(struct err *e);
 /* A tree that stays mounted nowhere, m->root_fd, by a plan whose rows stand in order. The caller's to close; in this
  * process nothing else is changed. */
 int mounts_build_loose(struct mounts *m, const struct plan *plan, struct err *e);
 
-/* Takes the frame. */
+/* Takes the frame; with a lens in it we are on the ground. */
 int mounts_init(struct mounts *m, const struct plan *plan, struct frame *frame, struct err *e);
 /* As the caller: only the caller's own rights decide what can be shown inside. held_fds has the trees that the parent
  * took hold of, -1 for the others; NULL: it took none. */
@@ -52,8 +55,9 @@ int mounts_build_held(struct mounts *m, struct err *e);
 /* With files and frame, and when all is held: the new root becomes the root, of every thread of the process, and the working
  * directory. */
 int mounts_enter(const struct mounts *m, struct err *e);
-/* And then the only one. The kernel waits for every processor here; what goes on meanwhile is not held up. */
-int mounts_drop_old(struct err *e);
+/* And then the only one, or on the ground the only one with anything in it. The kernel waits for every processor here; what
+ * goes on meanwhile is not held up. */
+int mounts_drop_old(struct mounts *m, struct err *e);
 /* In the new root, with it as the working directory: what covers other mounts, and the caller's. */
 int mounts_build_last(struct mounts *m, struct err *e);
 

@@ -546,6 +546,20 @@ int plan_make_frame(struct plan *p, struct err *e)
     return add_own(p, e);
 }
 
+int plan_make_ground(struct plan *p, struct err *e)
+{
+    static const struct plan_row rows[] = {
+        { .op = PLAN_DIR, .target = "proc", .mode = 0 },
+        { .op = PLAN_SEAL_ROOT, .target = "" },
+    };
+
+    *p = (struct plan){ .root_bytes = FRAME_BYTES };
+    EACH(row, rows)
+        if (add(p, *row, e) < 0)
+            return -1;
+    return 0;
+}
+
 int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids,
               const struct plan_host *host, struct err *e)
 {

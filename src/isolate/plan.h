@@ -82,6 +82,8 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
               const struct plan_host *host, struct err *e);
 /* What is the same in all sandboxes, below "etc" and "dev" of a tree that is mounted nowhere; rows in order. */
 int plan_make_frame(struct plan *p, struct err *e);
+/* What is below sandboxes that are born on the ground (ground.h). */
+int plan_make_ground(struct plan *p, struct err *e);
 void plan_done(struct plan *p);
 const char *plan_op_name(enum plan_op op);
 

@@ -157,6 +157,11 @@ static void what_is_shared(void **state)
     struct err e;
 
     (void)state;
+    assert_int_equal(plan_make_ground(&p, &e), 0); /* a place for the lens, and no more */
+    assert_int_equal(p.n, 2);
+    assert_non_null(find(&p, PLAN_DIR, "proc"));
+    assert_non_null(find(&p, PLAN_SEAL_ROOT, ""));
+    plan_done(&p);
     assert_int_equal(plan_make_frame(&p, &e), 0);
     for (size_t i = 0; i < p.n; i++) {
         const char *target = p.rows[i].target;

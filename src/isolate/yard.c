@@ -1,8 +1,10 @@
 #include "isolate/yard.h"
 
 #include "base/fd.h"
-#include "isolate/inside.h"
 #include "base/packet.h"
+#include "isolate/ground.h"
+#include "isolate/inside.h"
+#include "isolate/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +19,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define YARD_FDS      3     /* in a packet: a network, and the trees of a frame */
-#define YARD_FD       3     /* of the process: its end of the socket */
-#define FIRST_FREE_FD 10    /* above those that are put in order */
+#define YARD_FDS      5  /* in a packet: a network, the trees of a frame, what the ground needs */
+#define YARD_FD       3  /* of the process: its end of the socket */
+#define FIRST_FREE_FD 10 /* above those that are put in order */
 #define FIRST_WAIT_MS 10000 /* for a first network, by one that has to have it */
 
 enum yard_word { YARD_TAKEN = 't', YARD_DROP = 'd', YARD_NETWORK = 'n' };
@@ -27,8 +29,10 @@ enum yard_word { YARD_TAKEN = 't', YARD_DROP = 'd', YARD_NETWORK = 'n' };
 struct yard {
     int fd; /* whole packets; -1 once its process is gone */
     pid_t pid;
-    int home_fd; /* the network we stay in */
-    size_t owed; /* taken, and not told yet */
+    int home_fd;        /* the network we stay in */
+    int home_mounts_fd; /* and the mount namespace, if we can come back to it */
+    int cwd_fd;         /* to come back to, while we are on the ground */
+    size_t owed;        /* taken, and not told yet */
 };
 
 /* ---- the process ---- */
@@ -63,6 +67,29 @@ static bool make_frame(struct frame_mould *m, struct frame *ret)
     return frame_cast(m, ret, &e) == 0;
 }
 
+/* Once, with the first frame. Without it sandboxes find their own way out of the host's mounts. */
+static const struct ground *find_ground(void)
+{
+    static struct ground ground = GROUND_INIT;
+    static bool is_known;
+    struct err ignored;
+
+    if (!is_known)
+        (void)ground_make(&ground, &ignored);
+    is_known = true;
+    return &ground;
+}
+
+/* How many descriptors there are for a packet. */
+static size_t pack(int fds[YARD_FDS], const struct frame *frame, int lens_fd)
+{
+    fds[1] = frame->etc_fd;
+    fds[2] = frame->dev_fd;
+    fds[3] = lens_fd;
+    fds[4] = find_ground()->mounts_fd;
+    return frame->etc_fd < 0 ? 1 : lens_fd < 0 ? 3 : YARD_FDS;
+}
+
 /* A network more than the maker has in its socket. We stay in the last one until the next: it is alive as long as either. */
 static bool fill(void)
 {
@@ -71,12 +98,15 @@ static bool fill(void)
     OWN(frame_done) struct frame frame = FRAME_INIT;
     char word = YARD_NETWORK;
     struct iovec parts[] = { { &word, 1 }, { &mould.stamp, sizeof mould.stamp } };
-    bool has_frame = fd >= 0 && make_frame(&mould, &frame);
+    int fds[YARD_FDS] = { fd };
+    OWN_FD int lens_fd = -1;
     struct err e;
 
-    return fd >= 0 &&
-           packet_send(YARD_FD, parts, LEN(parts), (int[]){ fd, frame.etc_fd, frame.dev_fd },
-                       has_frame ? YARD_FDS : 1, &e) == 0;
+    if (fd < 0)
+        return false;
+    if (make_frame(&mould, &frame) && find_ground()->lens_fd >= 0)
+        lens_fd = mounts_clone_tree(find_ground()->lens_fd, "", AT_EMPTY_PATH);
+    return packet_send(YARD_FD, parts, LEN(parts), fds, pack(fds, &frame, lens_fd), &e) == 0;
 }
 
 _Noreturn static void serve(void)
@@ -175,7 +205,8 @@ int yard_open(struct yard **ret, struct err *e)
 {
     struct yard *y = NEW(struct yard);
 
-    y->fd = y->home_fd = -1;
+    y->fd = y->home_fd = y->cwd_fd = -1;
+    y->home_mounts_fd = ground_find_home();
     if (start(y, e) < 0) {
         yard_close(y);
         return -1;
@@ -195,13 +226,14 @@ void yard_close(struct yard *y)
         (void)TEMP_FAILURE_RETRY(waitpid(y->pid, NULL, __WCLONE));
     }
     own_fd_close(&y->home_fd);
+    own_fd_close(&y->home_mounts_fd);
     free(y);
 }
 
 int yard_take(struct yard *y, struct frame *ret)
 {
     struct pollfd ready = { .fd = y->fd, .events = POLLIN };
-    int got[YARD_FDS] = { -1, -1, -1 };
+    int got[YARD_FDS] = { -1, -1, -1, -1, -1 };
     struct frame_stamp then, now;
     char word;
     struct iovec parts[] = { { &word, 1 }, { &then, sizeof then } };
@@ -216,7 +248,7 @@ int yard_take(struct yard *y, struct frame *ret)
         return -1;
     }
     y->owed++;
-    *ret = (struct frame){ got[1], got[2] };
+    *ret = (struct frame){ got[1], got[2], got[3], got[4] };
     frame_stamp_look(&now);
     if (memcmp(&then, &now, sizeof now) != 0)
         yard_drop_frame(y, ret);
@@ -232,9 +264,36 @@ void yard_refill(struct yard *y)
             own_fd_close(&y->fd);
 }
 
-void yard_leave(const struct yard *y)
+bool yard_has_ground(const struct yard *y, const struct frame *f)
+{
+    return y && y->home_mounts_fd >= 0 && f->ground_fd >= 0;
+}
+
+int yard_enter(struct yard *y, int net_fd, const struct frame *f, struct err *e)
+{
+    if (net_fd >= 0 && setns(net_fd, CLONE_NEWNET) < 0)
+        return err_sys(e, "cannot enter the sandbox's network");
+    if (!yard_has_ground(y, f))
+        return 0;
+    y->cwd_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (y->cwd_fd >= 0 && setns(f->ground_fd, CLONE_NEWNS) == 0)
+        return 0;
+    (void)err_sys(e, "cannot enter the ground");
+    own_fd_close(&y->cwd_fd);
+    yard_leave(y);
+    return -1;
+}
+
+void yard_leave(struct yard *y)
 {
     (void)setns(y->home_fd, CLONE_NEWNET); /* we were there: nothing can be wrong with it */
+    if (y->cwd_fd < 0)
+        return;
+    ground_go_home(y->home_mounts_fd);
+    if (fchdir(y->cwd_fd) < 0)
+        abort(); /* we were there */
+    own_fd_close(&y->cwd_fd);
+    y->cwd_fd = -1;
 }
 
 void yard_drop(struct yard *y, int mounts_fd)
@@ -246,8 +305,16 @@ void yard_drop(struct yard *y, int mounts_fd)
         (void)say(y->fd, YARD_DROP, &fd, &e); /* or it is dropped here */
 }
 
+void yard_drop_ground(struct yard *y, struct frame *f)
+{
+    yard_drop(y, take_fd(&f->lens_fd));
+    own_fd_close(&f->ground_fd); /* not the last one of it */
+    f->ground_fd = -1;
+}
+
 void yard_drop_frame(struct yard *y, struct frame *f)
 {
     yard_drop(y, take_fd(&f->etc_fd));
     yard_drop(y, take_fd(&f->dev_fd));
+    yard_drop_ground(y, f);
 }

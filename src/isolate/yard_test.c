@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "isolate/ground.h"
 #include "isolate/testwho.h"
 
 #include <errno.h>
@@ -176,6 +177,55 @@ static bool frame_soon(struct yard *y, struct frame *ret)
     return false;
 }
 
+static bool is_at(const char *name, ino_t want)
+{
+    struct stat st;
+
+    return stat(name, &st) == 0 && st.st_ino == want;
+}
+
+/* Onto the ground and back, to where we were. */
+static bool use_ground(struct yard *y, const struct frame *f)
+{
+    struct stat root, cwd;
+    struct err e;
+    bool is_empty;
+
+    if (chdir("/usr") < 0 || stat("/", &root) < 0 || stat(".", &cwd) < 0)
+        return false;
+    if (!yard_has_ground(y, f) || yard_enter(y, -1, f, &e) < 0)
+        return false;
+    is_empty = access("/usr", F_OK) < 0 && access("/proc/self", F_OK) < 0 &&
+               access("/proc", F_OK) == 0 && !is_at(".", cwd.st_ino);
+    yard_leave(y);
+    return is_empty && is_at("/", root.st_ino) && is_at(".", cwd.st_ino) &&
+           is_at("/usr", cwd.st_ino);
+}
+
+/* Who has another root than its namespace could not come back, and so never goes. */
+static int use_other_root(void)
+{
+    const unsigned what = STATX_INO | STATX_MNT_ID;
+    struct statx before[2], after[2];
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("/", "/mnt", NULL, MS_BIND | MS_REC, NULL) < 0 || chroot("/mnt") < 0 ||
+        chdir("/usr") < 0)
+        return __LINE__;
+    if (statx(AT_FDCWD, "/", 0, what, &before[0]) < 0 ||
+        statx(AT_FDCWD, ".", 0, what, &before[1]) < 0)
+        return __LINE__;
+    if (ground_find_home() != -1)
+        return __LINE__;
+    if (statx(AT_FDCWD, "/", 0, what, &after[0]) < 0 ||
+        statx(AT_FDCWD, ".", 0, what, &after[1]) < 0)
+        return __LINE__;
+    for (size_t i = 0; i < LEN(before); i++)
+        if (before[i].stx_mnt_id != after[i].stx_mnt_id || before[i].stx_ino != after[i].stx_ino)
+            return __LINE__;
+    return 0;
+}
+
 /* What all share is as the host has it now, and cannot be written to. On an older kernel there is none. */
 static int use_frames(void)
 {
@@ -195,7 +245,7 @@ static int use_frames(void)
     if (yard_open(&y, &e) < 0)
         return __LINE__;
     if (!frame_soon(y, &first) || !reads(first.etc_fd, "timezone", "first") ||
-        !reads(first.dev_fd, "null", ""))
+        !use_ground(y, &first) || !reads(first.dev_fd, "null", ""))
         line = __LINE__;
     else if (openat(first.etc_fd, "x", O_CREAT | O_WRONLY, 0600) >= 0 || errno != EROFS ||
              openat(first.dev_fd, "x", O_CREAT | O_WRONLY, 0600) >= 0 || errno != EROFS ||
@@ -263,23 +313,34 @@ static int use_nothing(void)
     return is_fine ? 0 : __LINE__;
 }
 
-static void what_all_share(void **state)
+static void in_mounts_of_its_own(int (*use)(void))
 {
     pid_t child;
     int status, line;
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     child = fork();
     if (child == 0) {
-        line = use_frames();
+        line = use();
         if (line)
             fprintf(stderr, "yard_test.c:%d\n", line);
         _exit(line != 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
+}
+
+static void what_all_share(void **state)
+{
+    (void)state;
+    in_mounts_of_its_own(use_frames);
+}
+
+static void who_could_not_come_back_stays(void **state)
+{
+    (void)state;
+    in_mounts_of_its_own(use_other_root);
 }
 
 /* 255: user namespaces are not allowed. */
@@ -347,6 +408,7 @@ int main(void)
         cmocka_unit_test(without_the_right_it_is_empty),
         cmocka_unit_test(the_maker_stays_where_it_is),
         cmocka_unit_test(what_all_share),
+        cmocka_unit_test(who_could_not_come_back_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,8 @@
 code outside with what it needs, must succeed, so that a refusal is the sandbox's and not the probe's. What this kernel lacks
 altogether is absent: listed, not counted. The result is a table, and build/security.json.
 
-Callers: root; root with --user 0, so that the code inside is uid 0 of its namespace; an account with nothing.
+Callers: root; root with --user 0, so that the code inside is uid 0 of its namespace; an account with nothing. Kept sandboxes
+are made by a spawner, in other steps than those of a `silica run`: root's and the account's are tried as well.
 """
 
 import ctypes
@@ -18,6 +19,7 @@ import threading
 import pytest
 
 from harness.caller import Caller, caller_or_skip
+from harness.owner import Owner
 from harness.server import TREE
 
 pytestmark = pytest.mark.ours
@@ -25,7 +27,8 @@ HERE = pathlib.Path(__file__).parent / "escape"
 ROW = re.compile(r'^X\((\w+), (\w+)\(.*?\), "([A-Za-z0-9|]+)", (HOST|SCRATCH|ROOT), "([A-Za-z0-9|]+)", "((?:[^"\\]|\\.)*)"\)$', re.M)
 ATTEMPTS = {m[1]: {"how": m[2], "inside": m[3].split("|"), "where": m[4], "twin": m[5].split("|"), "what": m[6].replace('\\"', '"')}
             for m in ROW.finditer((HERE / "attempts.def").read_text())}
-CALLERS = {"root": ("root", []), "root-as-0": ("root", ["--user", "0"]), "user": ("user", [])}
+CALLERS = {"root": ("root", []), "root-as-0": ("root", ["--user", "0"]), "root-kept": ("root", ["--keep"]), "user": ("user", []),
+           "user-kept": ("user", ["--keep"])}
 ATTEMPTS_MIN = 60
 
 # What a twin says where the kernel, not the sandbox, has nothing to offer.
@@ -143,12 +146,14 @@ def results(host):
     def of(name):
         if name not in kept:
             account, options = CALLERS[name]
-            caller = caller_or_skip(account)
+            caller = caller_or_skip(account, Owner)
             try:
                 variables = [a for k, v in host.env.items() for a in ("-e", f"{k}={v}")]
                 done = caller.run(*options, *variables, "-v", f"{host.volume}:{host.volume}:ro", "--", host.program, "inside",
                                   shell_first=LEAK, env={"E_SECRET": "x"})
             finally:
+                if "--keep" in options:
+                    caller.ok("rm", "--force", "--all")
                 caller.remove()
             assert done.returncode == 0, done.stderr
             kept[name] = read_results(done.stdout)
@@ -188,7 +193,7 @@ def test_blocked(results, twins, caller, name):
 def test_the_table(results, twins, capsys):
     report = {}
     for caller in CALLERS:
-        if caller != "user" and os.geteuid() != 0:
+        if not caller.startswith("user") and os.geteuid() != 0:
             continue
         rows = [{"name": n, "what": a["what"], "inside": results(caller)[n], "outside": twins.get(n, "needs root"),
                  "absent": is_absent(n, twins.get(n)), "blocked": results(caller)[n] in a["inside"]} for n, a in ATTEMPTS.items()]
