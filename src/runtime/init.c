@@ -42,7 +42,7 @@ static void drain_http(void *ctx)
     http_server_drain(rt->http, stop_loop, rt);
 }
 
-static void stop(struct runtime *rt)
+static void stop(struct runtime *rt, uint64_t grace_ms)
 {
     if (rt->is_stopping)
         return;
@@ -50,8 +50,7 @@ static void stop(struct runtime *rt)
              KV("connections", http_server_connections(rt->http)));
     rt->is_stopping = true;
     ev_timer_start(rt->loop, &init.limit, rt->opt.shutdown_timeout_ms, stop_loop, rt);
-    exec_kill_all(rt->exec, MIN((uint64_t)KILL_GRACE_MS, rt->opt.shutdown_timeout_ms / 2),
-                  drain_http, rt);
+    exec_kill_all(rt->exec, MIN(grace_ms, rt->opt.shutdown_timeout_ms / 2), drain_http, rt);
 }
 
 /* One short line to the engine; a pipe takes it whole. */
@@ -80,8 +79,10 @@ static void main_ended(void *ctx)
     init.pid = 0;
     init.exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     log_info("runtime.main-exit", KV("code", init.exit_status));
+    /* What runs beside the main command is killed with it, as in any container: clients of a Pod take 137 for its end, and
+     * who was asked to end politely was the main command. */
     if (!rt->opt.is_staying) {
-        stop(rt);
+        stop(rt, 0);
         return;
     }
     tell_status(rt, "exit %d\n", init.exit_status);
@@ -118,7 +119,7 @@ void init_stop(struct runtime *rt)
 {
     if (init.pid)
         (void)kill(init.pid, SIGTERM);
-    stop(rt);
+    stop(rt, KILL_GRACE_MS);
 }
 
 void init_signal(void *ctx, int signal_number)
@@ -132,5 +133,5 @@ void init_signal(void *ctx, int signal_number)
         return;
     }
     if (signal_number == SIGTERM || signal_number == SIGINT)
-        stop(rt);
+        stop(rt, KILL_GRACE_MS);
 }

@@ -267,7 +267,7 @@ static void on_spawned(void *ctx)
     begin_run(x);
     ev_child_spawn_end(pool->children, x->epoch);
     exec_launch_done(l);
-    if (x->result.is_canceled)
+    if (x->result.is_canceled || (pool->is_stopping && !pool->has_grace))
         exec_start_kill(x);
     else if (pool->is_stopping)
         exec_signal(x, SIGTERM);

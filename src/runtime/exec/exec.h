@@ -139,7 +139,7 @@ void exec_cancel(struct exec *x);
 void exec_detach(struct exec *x);
 
 /* Shutdown: nothing starts any more, queued commands end canceled, running ones get SIGTERM; after grace_ms
- * their trees are killed, and what else descends from this process. Each on_exit tells how its command really
+ * their trees are killed, and what else descends from this process. 0: they are killed at once, unasked. Each on_exit tells how its command really
  * ended. done(ctx) runs once, later, when none is left. */
 void exec_kill_all(struct exec_pool *pool, uint64_t grace_ms, ev_fn done, void *ctx);
 

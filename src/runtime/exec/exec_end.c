@@ -88,7 +88,7 @@ static void on_grace(void *ctx)
 
     for (struct exec *x = pool->live.head; x; x = x->next)
         exec_start_kill(x);
-    /* One that is still being spawned got SIGTERM at birth; look again until all have ended. */
+    /* One that is still being spawned gets its signal at birth; look again until all have ended. */
     if (pool->live.n)
         ev_timer_start(pool->loop, &pool->grace, EXEC_KILL_DRAIN_MS, on_grace, pool);
 }
@@ -126,7 +126,8 @@ void exec_kill_all(struct exec_pool *pool, uint64_t grace_ms, ev_fn done, void *
     pool->stop_ctx = ctx;
     while (pool->queue.head)
         exec_cancel(pool->queue.head);
-    for (struct exec *x = pool->live.head; x; x = x->next)
+    pool->has_grace = grace_ms > 0;
+    for (struct exec *x = pool->live.head; x && grace_ms; x = x->next)
         exec_signal(x, SIGTERM);
     ev_timer_start(pool->loop, &pool->grace, grace_ms, on_grace, pool);
     exec_stop_if_empty(pool);

@@ -263,6 +263,31 @@ static void test_shutdown_asks_then_kills(void **state)
         done(run);
 }
 
+static void test_shutdown_without_grace_asks_nobody(void **state)
+{
+    struct exec_spec s =
+        spec_of(EXEC_STREAM, SH("trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done"));
+    struct run polite = { .until = "ready" }, plain = { .until = "ready" };
+    bool is_stopped = false;
+
+    (void)state;
+    begin(&polite, &s);
+    turn_loop();
+    s.argv = SH("echo ready; exec sleep 60");
+    begin(&plain, &s);
+    turn_loop();
+    polite.until = plain.until = NULL;
+    exec_kill_all(pool, 0, on_stopped, &is_stopped);
+    for (int i = 0; i < 10 && !is_stopped; i++)
+        turn_loop();
+    assert_true(is_stopped);
+    assert_int_equal(polite.r.signal, SIGKILL);
+    assert_int_equal(plain.r.signal, SIGKILL);
+    assert_no_child();
+    done(&polite);
+    done(&plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -275,6 +300,10 @@ int main(void)
         cmocka_unit_test(test_more_than_fit_wait_in_order),
         cmocka_unit_test(test_shutdown_asks_then_kills), /* last: nothing starts after it */
     };
+    const struct CMUnitTest at_once[] = {
+        cmocka_unit_test(test_shutdown_without_grace_asks_nobody), /* with a pool of its own */
+    };
 
-    return cmocka_run_group_tests(all, open_all, close_all);
+    return cmocka_run_group_tests(all, open_all, close_all) +
+           cmocka_run_group_tests(at_once, open_all, close_all);
 }

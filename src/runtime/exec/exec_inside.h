@@ -115,6 +115,7 @@ struct exec_pool {
     const char *search_path;
     int null_fd;
     bool is_stopping, is_swept;
+    bool has_grace; /* while it stops: commands are asked first */
     struct ev_timer grace;
     struct ev_work sweep_work;
     struct tree_report swept;
