@@ -60,8 +60,8 @@ size_t json_doc_memory(const struct json_doc *doc)
 {
     const struct buf *bytes = __atomic_load_n(&doc->bytes, __ATOMIC_ACQUIRE);
 
-    return sizeof *doc + doc->text_n + JSON_PAD_BYTES + doc->node_count * sizeof *doc->nodes +
-           (bytes ? sizeof *bytes + bytes->cap : 0);
+    return sizeof *doc + doc->text_n + (doc->is_lean ? 0 : JSON_PAD_BYTES) +
+           doc->node_count * sizeof *doc->nodes + (bytes ? sizeof *bytes + bytes->cap : 0);
 }
 
 const char *json_type_name(const struct json *v)

@@ -92,8 +92,8 @@ const struct json *json_doc_root(const struct json_doc *doc);
 /* The compact form; made at the first call and kept as long as the document. */
 struct span json_doc_bytes(struct json_doc *doc);
 /* A document of its own that says the same in about half the memory: for those who keep many and write few. Texts that are
- * alike are kept once, those that many lean documents hold once for all of them (a bounded number, for good), and the compact
- * form is made when it is asked for. */
+ * alike are kept once, those that many lean documents hold once for all of them (a bounded number, for good), documents
+ * that hold nothing else are often one, and the compact form is made when it is asked for. */
 struct json_doc *json_doc_lean(const struct json_doc *doc);
 /* Heap bytes the document holds, cached form included. */
 size_t json_doc_memory(const struct json_doc *doc);

@@ -1,5 +1,5 @@
 /* Documents for those who keep many: each text once, without the punctuation between them, and in one block; what many of
- * them say stands in no document but with the common words. */
+ * them say stands in no document but with the common words, and those that say nothing else are one. */
 #include "base/json_doc.h"
 
 #include "base/hash.h"
@@ -12,17 +12,20 @@
  * objects say. A text that was met often is kept for good, once, and later documents point to it. Bounded: where it is full, or
  * texts are long or seldom, documents hold their own. */
 #define WORDS_MAX      1024
-#define WORD_MIN_BYTES 2 /* below that a place costs as much */
 #define WORD_MAX_BYTES 96
 #define WORD_MET_OFTEN 24 /* more than an object's own name or uid is met in its versions */
 #define WORDS_FADE                                                                                 \
     8192 /* searches in vain after which all counts are halved: chance never adds up to often */
+#define SAME_MAX                                                                                   \
+    64 /* documents of common words alone that others may be the same as, the latest of each place */
+#define SAME_NODES 128 /* so that these few never hold much */
 
 static struct {
     pthread_mutex_t lock;
     struct span words[2 * WORDS_MAX]; /* open addressing */
     size_t count, searches;
-    uint8_t met[4096]; /* by hash: how often a text was looked for in vain of late */
+    uint8_t met[4096];               /* by hash: how often a text was looked for in vain of late */
+    struct json_doc *same[SAME_MAX]; /* by hash; a reference each */
 } common = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The text where it is for good, or NULL. Under the lock. */
@@ -31,7 +34,7 @@ static const uint8_t *common_word(struct span text, uint64_t hash)
     size_t at = hash % LEN(common.words);
     uint8_t *copy, *met;
 
-    if (text.n < WORD_MIN_BYTES || text.n > WORD_MAX_BYTES)
+    if (text.n == 0 || text.n > WORD_MAX_BYTES)
         return NULL;
     for (; common.words[at].p; at = (at + 1) % LEN(common.words))
         if (span_eq(common.words[at], text))
@@ -48,6 +51,32 @@ static const uint8_t *common_word(struct span text, uint64_t hash)
     common.words[at] = span_of(copy, text.n);
     common.count++;
     return copy;
+}
+
+/* Takes a document that has no text of its own; gives it, or the one that is the same. Equal texts are at one place there, so
+ * the nodes say all: a status that all Pods have, the spec of all claims to a pool. */
+static struct json_doc *same_as(struct json_doc *made)
+{
+    struct span nodes = span_of(made->nodes, made->node_count * sizeof *made->nodes);
+    struct json_doc **place = &common.same[hash_add(0, nodes) % SAME_MAX], *other;
+
+    if (made->node_count > SAME_NODES)
+        return made;
+    (void)pthread_mutex_lock(&common.lock);
+    other = *place;
+    if (other && other->node_count == made->node_count &&
+        memcmp(other->nodes, nodes.p, nodes.n) == 0) {
+        (void)json_doc_ref(other);
+    } else {
+        *place = json_doc_ref(made);
+        json_doc_unref(other);
+        other = NULL;
+    }
+    (void)pthread_mutex_unlock(&common.lock);
+    if (!other)
+        return made;
+    json_doc_unref(made);
+    return other;
 }
 
 /* ---- a document ---- */
@@ -123,7 +152,8 @@ struct json_doc *json_doc_lean(const struct json_doc *doc)
     l.slots = own_array((size_t)l.mask + 1, sizeof *l.slots);
     l.places = own_array(doc->node_count, sizeof *l.places);
     place_all(&l, doc->node_count);
-    nodes_at = (sizeof *made + l.bytes + JSON_PAD_BYTES + 7) & ~(size_t)7;
+    /* No padding: a plain text is copied in steps of 16 bytes, and behind the last one stands a node, which is as long. */
+    nodes_at = (sizeof *made + l.bytes + 7) & ~(size_t)7;
     made = own_new(nodes_at + doc->node_count * sizeof *made->nodes);
     made->refs = 1;
     made->node_count = doc->node_count;
@@ -142,5 +172,5 @@ struct json_doc *json_doc_lean(const struct json_doc *doc)
     }
     free(l.slots);
     free(l.places);
-    return made;
+    return l.bytes == 0 ? same_as(made) : made;
 }

@@ -123,6 +123,37 @@ static void test_what_is_seldom_stays_with_its_document(void **state)
     assert_int_equal(least, most);
 }
 
+static void test_documents_that_say_the_same_are_one(void **state)
+{
+    static const char text[] =
+        "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"n\":1}]}";
+    OWN(json_doc_done)
+    struct json_doc *doc = parse(text), *other = parse("{\"phase\":\"Running\"}"),
+                    *own = parse("{\"phase\":\"only this one says so\"}"), *a = NULL, *b = NULL,
+                    *c = NULL;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        json_doc_unref(a);
+        a = json_doc_lean(doc);
+        json_doc_unref(b);
+        b = json_doc_lean(other);
+    }
+    json_doc_unref(b);
+    b = json_doc_lean(doc);
+    assert_ptr_equal(a, b);
+    assert_true(span_eq(json_doc_bytes(b), SPAN(text)));
+    c = json_doc_lean(other);
+    assert_ptr_not_equal(a, c);
+    assert_true(span_eq(json_doc_bytes(c), SPAN("{\"phase\":\"Running\"}")));
+    json_doc_unref(b);
+    b = json_doc_lean(own);
+    json_doc_unref(c);
+    c = json_doc_lean(own);
+    assert_ptr_not_equal(b, c);
+    assert_true(span_eq(json_doc_bytes(c), SPAN("{\"phase\":\"only this one says so\"}")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_what_repeats_costs_little),
         cmocka_unit_test(test_what_is_seldom_stays_with_its_document),
         cmocka_unit_test(test_what_many_say_is_kept_once), /* behind the one before */
+        cmocka_unit_test(test_documents_that_say_the_same_are_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
