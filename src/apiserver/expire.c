@@ -1,5 +1,6 @@
 #include "apiserver/expire.h"
 
+#include "apiserver/crowd.h"
 #include "apiserver/limits.h"
 #include "apiserver/op.h"
 #include "base/log.h"
@@ -27,6 +28,7 @@ static const struct mortal mortals[KINDS] = {
 struct expire {
     struct apiserver *s;
     uint64_t ttl_ms[KINDS], max[KINDS], pause_ms;
+    struct crowd *events; /* their ceiling holds between sweeps too */
     struct ev_timer timer;
     struct slice slice;
     /* the sweep */
@@ -184,6 +186,7 @@ struct expire *expire_open(struct apiserver *s, const struct expire_config *conf
     x->ttl_ms[1] = LEASE_TTL_MS;
     x->max[1] = LEASES_MAX;
     x->pause_ms = MAX(MIN(x->ttl_ms[0] / 10, (uint64_t)EXPIRE_PAUSE_MS), (uint64_t)100);
+    x->events = crowd_open(s->loop, s->store, x->max[0]);
     ev_timer_start(s->loop, &x->timer, x->pause_ms, on_timer, x);
     return x;
 }
@@ -192,6 +195,7 @@ void expire_close(struct expire *x)
 {
     if (!x)
         return;
+    crowd_close(x->events);
     ev_timer_stop(x->s->loop, &x->timer);
     slices_cancel(&x->s->slices, &x->slice);
     shelf_unref(x->shelf);

@@ -50,11 +50,12 @@
 #define API_IDLE_TIMEOUT_MS  (10 * 60000)  /* clients keep connections for their next call */
 #define DELETE_SLICE_OBJECTS 64            /* each is a write */
 #define EVENT_TTL_MS         (3600 * 1000) /* as the public server keeps them */
-#define EVENTS_MAX           50000         /* a controller in a fit writes thousands in that hour */
-#define LEASE_TTL_MS         (24ull * 3600 * 1000) /* its holder has long been replaced, or given up */
-#define LEASES_MAX           20000
-#define EXPIRE_PAUSE_MS      60000
-#define WATCH_BOOKMARK_MS    60000 /* about once a minute, as clients expect */
+#define EVENTS_MAX                                                                                 \
+    10000 /* about 25 MB of memory; a controller in a fit writes that in seconds, and its hour would be gigabytes */
+#define LEASE_TTL_MS      (24ull * 3600 * 1000) /* its holder has long been replaced, or given up */
+#define LEASES_MAX        20000
+#define EXPIRE_PAUSE_MS   60000
+#define WATCH_BOOKMARK_MS 60000 /* about once a minute, as clients expect */
 #define WATCH_FAR_BEHIND                                                                           \
     1000 /* writes; a tenth of the history: then its first bookmark comes soon, */
 #define WATCH_CATCH_UP_MS 100          /* with what it has to catch up told before */

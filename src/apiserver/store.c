@@ -104,6 +104,19 @@ int store_write(struct store *st, const struct store_change *c, struct object **
     return 0;
 }
 
+struct object *store_lean(struct store *st, struct object *o)
+{
+    struct shelf_key key = { store_kind_number(st, object_kind(o)), object_namespace(o),
+                             object_name(o) };
+    struct object *lean;
+
+    if (shelf_get(st->head, &key) != o)
+        return NULL;
+    lean = object_lean(o);
+    st->head = shelf_set(st->head, key.kind, lean);
+    return lean;
+}
+
 int store_snapshot_at(struct store *st, unsigned kind, uint64_t version, struct shelf **ret,
                       struct err *e)
 {

@@ -59,6 +59,11 @@ struct store_change {
 int store_write(struct store *st, const struct store_change *change, struct object **ret,
                 struct err *e);
 
+/* What stands on the head under the names of `o` is kept in less memory from now on (object_lean), if it is `o`; nobody is told,
+ * as nothing is different. For objects that are seldom read. The object that stands there then, the caller's; NULL: another does,
+ * or none. */
+struct object *store_lean(struct store *st, struct object *o);
+
 /* Embedded by who waits. */
 struct store_wait {
     struct store_wait *next;

@@ -26,7 +26,7 @@ static const struct opt opts[] = {
     { "--token-auth-file", NULL, OPT_STR, AT_FIELD(token_file), NULL, 0, 0, "FILE", "bearer tokens: lines of token,user,uid[,\"group,group\"]" },
     { "--max-connections", NULL, OPT_U64, AT_FIELD(max_connections), "15000", 1, 1000000, "N", "connections at once; beyond it new ones are closed" },
     { "--event-ttl", NULL, OPT_MS, AT_FIELD(event_ttl_ms), "1h", 1000, 31536000000, "TIME", "how long an Event is kept after it last happened" },
-    { "--max-events", NULL, OPT_U64, AT_FIELD(max_events), "50000", 100, 10000000, "N", "Events kept at most; the oldest go first" },
+    { "--max-events", NULL, OPT_U64, AT_FIELD(max_events), "10000", 100, 10000000, "N", "Events kept at most, about 2.5 KiB of memory each; the oldest go first, warnings last" },
     { "--pod-backend", NULL, OPT_STR, AT_FIELD(pod_backend), NULL, 0, 0, "NAME", "what Pods are, for exec, attach, port-forward and logs: local-exec makes this machine all of them, for tests (SILICA_TEST=1); default: nothing runs Pods" },
     { "--pod-socket", NULL, OPT_STR, AT_FIELD(pod_socket), NULL, 0, 0, "PATH", "where `silica node` serves exec, attach, port-forward and logs of Pods" },
     SERVING_READY_FD(AT_FIELD(ready_fd), "it serves"),
