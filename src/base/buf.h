@@ -46,7 +46,10 @@ static inline struct span span_cstr(const char *s)
 bool span_eq(struct span a, struct span b);
 static inline bool span_is(struct span a, const char *s)
 {
-    return span_eq(a, span_cstr(s));
+    size_t n = strlen(
+        s); /* of a literal: known already, and then most answers are one comparison of lengths */
+
+    return a.n == n && (n == 0 || memcmp(a.p, s, n) == 0);
 }
 bool span_is_nocase(struct span a, const char *s); /* ASCII letters only */
 bool span_starts(struct span a, const char *prefix);

@@ -13,6 +13,14 @@ uint64_t time_mono_ms(void)
     return time_mono_us() / 1000;
 }
 
+uint64_t time_coarse_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 /* Not gmtime_r: before the first answer that reads /etc/localtime, for a zone it then has no use for. Days are counted in eras
  * of 400 years that begin with March, so that the odd day of a leap year is the last. */
 static void read_calendar(time_t t, struct tm *ret)

@@ -11,6 +11,8 @@
 
 uint64_t time_mono_ms(void);
 uint64_t time_mono_us(void);
+/* The same clock as of the last tick of the kernel, some milliseconds ago at most, for a fraction of the price. */
+uint64_t time_coarse_ms(void);
 /* "2026-11-16T09:30:00.123Z"; with_ms false leaves the fraction out. */
 const char *time_rfc3339(char text[TIME_TEXT_BYTES], struct timespec t, bool with_ms);
 /* "Mon, 16 Nov 2026 09:30:00 GMT", as HTTP dates are written. */

@@ -53,9 +53,9 @@ void ev_poll_ready(struct ev_poll *p, uint32_t epoll_events)
         ready |= EV_READ;
     if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
         ready |= EV_WRITE;
-    start = time_mono_ms();
+    start = time_coarse_ms();
     p->fn(p->ctx, ready); /* may close io: p itself lives to the end of the turn */
-    took = time_mono_ms() - start;
+    took = time_coarse_ms() - start;
     if (took > EV_SLOW_CALLBACK_MS)
         log_warn("ev.slow", KV("what", "io"), KV("ms", took));
 }

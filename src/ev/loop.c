@@ -57,10 +57,10 @@ static void run_task(struct ev_task *task)
     task->is_queued = task->is_canceled = false;
     if (is_canceled)
         return;
-    start = time_mono_ms();
+    start = time_coarse_ms();
     fn(ctx); /* may free the task */
-    if (time_mono_ms() - start > EV_SLOW_CALLBACK_MS)
-        log_warn("ev.slow", KV("what", "task"), KV("ms", time_mono_ms() - start));
+    if (time_coarse_ms() - start > EV_SLOW_CALLBACK_MS)
+        log_warn("ev.slow", KV("what", "task"), KV("ms", time_coarse_ms() - start));
 }
 
 /* Only what was queued before this turn: a task that posts itself again must not starve I/O. */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#define SURELY_ALIVE_MS 200 /* no server's patience with idle connections is shorter */
+
 struct http_client *http_client_new(struct ev_loop *loop, const struct http_client_config *config)
 {
     struct http_client *c = NEW(struct http_client);
@@ -40,37 +42,33 @@ void http_client_let_go(struct http_client *c)
 
 /* ---- links ---- */
 
-static size_t bucket_of(const char *key)
-{
-    uint32_t h = 2166136261u;
-
-    while (*key)
-        h = (h ^ (uint8_t)*key++) * 16777619u;
-    return h % HTTP_CLIENT_BUCKETS;
-}
-
 static void link_free(void *obj)
 {
     struct http_link *l = obj;
 
     http_link_h1_done(l);
-    free(l->key);
     free(l);
+}
+
+/* It is no longer kept for later, if it was. */
+static void set_state(struct http_link *l, enum link_state state)
+{
+    if (l->state == LINK_IDLE) {
+        l->client->idle_count--;
+        http_site_use(l);
+    }
+    l->state = state;
 }
 
 void http_link_free(struct http_link *l)
 {
     struct http_client *c = l->client;
 
-    if (l->state == LINK_IDLE)
-        c->idle_count--;
-    l->state = LINK_LEAVING;
+    set_state(l, LINK_LEAVING);
     ev_timer_stop(c->loop, &l->idle);
     ev_timer_stop(c->loop, &l->ping);
     ev_post_cancel(&l->task);
-    *l->at = l->next;
-    if (l->next)
-        l->next->at = l->at;
+    http_site_remove(l);
     c->link_count--;
     ev_free_later(c->loop, l, link_free);
     http_client_let_go(c);
@@ -78,9 +76,7 @@ void http_link_free(struct http_link *l)
 
 void http_link_close(struct http_link *l)
 {
-    if (l->state == LINK_IDLE)
-        l->client->idle_count--;
-    l->state = LINK_LEAVING;
+    set_state(l, LINK_LEAVING);
     ev_timer_stop(l->client->loop, &l->idle);
     if (l->dial)
         dial_cancel(l->dial);
@@ -88,47 +84,56 @@ void http_link_close(struct http_link *l)
         conn_close(l->conn);
 }
 
+/* Starting and stopping a timer with every call would cost more than one that comes in vain now and then. */
 static void idle_too_long(void *ctx)
 {
     struct http_link *l = ctx;
+    struct http_client *c = l->client;
+    uint64_t due_ms = l->kept_ms + c->config.idle_ms;
 
-    l->client->idle_count--;
-    l->state = LINK_LEAVING;
+    if (l->state != LINK_IDLE)
+        return;
+    if (due_ms > ev_now_ms(c->loop)) {
+        ev_timer_start(c->loop, &l->idle, due_ms - ev_now_ms(c->loop), idle_too_long, l);
+        return;
+    }
+    set_state(l, LINK_LEAVING);
     conn_finish(l->conn);
 }
 
 void http_link_keep(struct http_link *l)
 {
     struct http_client *c = l->client;
-    size_t same = 0;
 
-    for (const struct http_link *o = c->buckets[bucket_of(l->key)]; o; o = o->next)
-        same += o->state == LINK_IDLE && strcmp(o->key, l->key) == 0;
     if (c->is_closing || c->idle_count >= c->config.idle_max ||
-        same >= c->config.idle_per_target_max) {
+        l->site->idle_count >= c->config.idle_per_target_max) {
         http_link_close(l);
         return;
     }
     l->state = LINK_IDLE;
     c->idle_count++;
-    ev_timer_start(c->loop, &l->idle, c->config.idle_ms, idle_too_long, l);
+    http_site_keep(l);
+    l->kept_ms = ev_now_ms(c->loop);
+    if (!ev_timer_is_running(&l->idle))
+        ev_timer_start(c->loop, &l->idle, c->config.idle_ms, idle_too_long, l);
 }
 
-/* A kept connection that is readable has been closed by the server, or has bytes nobody asked for. */
-static bool is_alive(const struct http_link *l)
+/* A kept connection that is readable has been closed by the server, or has bytes nobody asked for. The loop tells us of
+ * that, too, and what can be said again loses nothing by relying on it where the connection was in use a moment ago. */
+static bool is_alive(const struct http_link *l, const struct http_call *x)
 {
     char byte;
 
+    if (x->is_idempotent && !x->is_streamed && !x->had_fd &&
+        ev_now_ms(l->client->loop) - l->kept_ms < SURELY_ALIVE_MS)
+        return true;
     return recv(conn_fd(l->conn), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 static void give(struct http_link *l, struct http_call *x)
 {
-    if (l->state == LINK_IDLE) {
-        l->client->idle_count--;
-        l->state = LINK_BUSY;
-        ev_timer_stop(l->client->loop, &l->idle);
-    }
+    if (l->state == LINK_IDLE)
+        set_state(l, LINK_BUSY);
     x->state = CALL_OPEN;
     x->link = l;
     x->has_left = true;
@@ -151,8 +156,8 @@ static bool is_h2(const struct http_link *l)
 {
     const struct conn_filter *f = conn_get_filter(l->conn);
 
-    return l->version == HTTP_V2 ||
-           (l->version == HTTP_BY_ALPN && f && strcmp(f->ops->protocol(f), "h2") == 0);
+    return l->site->version == HTTP_V2 ||
+           (l->site->version == HTTP_BY_ALPN && f && strcmp(f->ops->protocol(f), "h2") == 0);
 }
 
 static void on_dialed(void *ctx, struct dial_result *r, const struct err *e)
@@ -195,50 +200,41 @@ static void on_dialed(void *ctx, struct dial_result *r, const struct err *e)
 
 static struct http_link *find_link(struct http_call *x)
 {
-    struct http_link *l, *next;
+    struct http_site *s = x->site;
+    struct http_link *l;
 
-    for (l = x->client->buckets[bucket_of(x->key)]; l; l = next) {
-        next = l->next;
-        if (strcmp(l->key, x->key) != 0)
-            continue;
+    for (l = s->version == HTTP_V1 ? NULL : s->links; l; l = l->next) {
         /* A full one is passed by: its streams may be watches, which end for nobody who waits. */
         if ((l->state == LINK_MANY && h2_request_room(l->h2)) ||
-            (l->state == LINK_DIALING && l->line && l->version != HTTP_V1))
+            (l->state == LINK_DIALING && l->line))
             return l;
-        if (l->state == LINK_IDLE && is_alive(l))
-            return l;
-        if (l->state == LINK_IDLE)
-            http_link_close(l);
     }
-    return NULL;
+    while ((l = s->idle) && !is_alive(l, x))
+        http_link_close(l); /* and is idle no longer */
+    return l;
 }
 
 static struct http_link *new_link(struct http_call *x)
 {
     struct http_client *c = x->client;
-    struct http_link *l = NEW(struct http_link), **bucket = &c->buckets[bucket_of(x->key)];
+    struct http_link *l = NEW(struct http_link);
+    const struct http_site *s = x->site;
     const struct dial_spec spec = {
-        .host = x->host,
-        .port = x->port,
-        .addr = x->has_addr ? &x->addr : NULL,
+        .host = s->host,
+        .port = s->port,
+        .addr = s->has_addr ? &s->addr : NULL,
         .fd = x->fd > 0 ? take_fd(&x->fd) : 0,
         .timeout_ms = x->connect_ms,
-        .maker = x->maker,
-        .peer_name = x->peer_name,
+        .maker = s->maker,
+        .peer_name = s->peer_name,
         .resolver = c->config.resolver,
         .plug = x->plug,
-        .place = x->place,
+        .place = s->place,
     };
 
     l->client = c;
-    l->key = own_strdup(x->key);
-    l->version = x->version;
     l->state = LINK_DIALING;
-    l->at = bucket;
-    l->next = *bucket;
-    if (l->next)
-        l->next->at = &l->next;
-    *bucket = l;
+    http_site_add(x->site, l);
     c->link_count++;
     l->dial = dial_start(c->loop, &spec, on_dialed, l);
     return l;
@@ -266,16 +262,34 @@ void http_call_connect(struct http_call *x)
 
 /* ---- the client ---- */
 
-void http_client_forget_idle(struct http_client *c)
+/* fn may end the link, but not at once: links are freed in their connections' last events. */
+static void each_link(struct http_client *c, void (*fn)(struct http_link *l))
 {
     for (size_t i = 0; i < HTTP_CLIENT_BUCKETS; i++) {
-        for (struct http_link *l = c->buckets[i]; l; l = l->next) {
-            if (l->state == LINK_IDLE)
-                http_link_close(l);
-            else if (l->state == LINK_MANY)
-                http_link_h2_retire(l);
+        for (struct http_site *s = c->buckets[i]; s; s = s->next) {
+            for (struct http_link *l = s->links; l; l = l->next)
+                fn(l);
         }
     }
+}
+
+static void forget(struct http_link *l)
+{
+    if (l->state == LINK_IDLE)
+        http_link_close(l);
+    else if (l->state == LINK_MANY)
+        http_link_h2_retire(l);
+}
+
+static void close_unless_leaving(struct http_link *l)
+{
+    if (l->state != LINK_LEAVING)
+        http_link_close(l);
+}
+
+void http_client_forget_idle(struct http_client *c)
+{
+    each_link(c, forget);
 }
 
 size_t http_client_connections(const struct http_client *c)
@@ -290,11 +304,6 @@ void http_client_free(struct http_client *c)
     c->is_closing = true;
     for (struct http_call *x = c->calls; x; x = x->next)
         http_call_cancel(x);
-    for (size_t i = 0; i < HTTP_CLIENT_BUCKETS; i++) {
-        for (struct http_link *l = c->buckets[i]; l; l = l->next) {
-            if (l->state != LINK_LEAVING)
-                http_link_close(l);
-        }
-    }
+    each_link(c, close_unless_leaving);
     http_client_let_go(c);
 }

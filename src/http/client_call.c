@@ -21,10 +21,7 @@ static void call_free(void *obj)
     buf_done(&x->body);
     buf_done(&x->stash);
     own_fd_close(&x->fd);
-    free(x->key);
-    free(x->host);
-    free(x->peer_name);
-    free(x->place);
+    free(x->verdict);
     free(x);
 }
 
@@ -41,6 +38,7 @@ void http_call_forget(struct http_call *x)
     if (x->next)
         x->next->at = x->at;
     c->call_count--;
+    http_site_unref(x->site);
     ev_free_later(c->loop, x, call_free);
     http_client_let_go(c);
 }
@@ -57,7 +55,7 @@ static void finish_later(void *ctx)
 {
     struct http_call *x = ctx;
 
-    finish(x, NULL, &x->verdict);
+    finish(x, NULL, x->verdict);
 }
 
 /* Takes the call off its link, wherever it stands. */
@@ -82,11 +80,13 @@ static void detach(struct http_call *x)
         http_link_close(l); /* nobody waits for the dial any more */
 }
 
-/* Ends it from anywhere, verbs too. x->verdict says why. */
-static void end_soon(struct http_call *x)
+/* Ends it from anywhere, verbs too; e is copied. */
+static void end_soon(struct http_call *x, const struct err *e)
 {
     if (x->state >= CALL_ENDING)
         return;
+    x->verdict = NEW(struct err);
+    *x->verdict = *e;
     detach(x);
     x->state = CALL_ENDING;
     ev_timer_stop(x->client->loop, &x->wait);
@@ -126,10 +126,12 @@ void http_call_lost(struct http_call *x, bool is_unheard, const struct err *e)
 
 void http_call_cancel(struct http_call *x)
 {
+    struct err e;
+
     if (x->state >= CALL_ENDING)
         return;
-    (void)err_set(&x->verdict, ERR_CANCELED, "the call to '%s' was called off", x->label);
-    end_soon(x);
+    (void)err_set(&e, ERR_CANCELED, "the call to '%s' was called off", x->site->label);
+    end_soon(x, &e);
 }
 
 bool http_call_has_left(const struct http_call *x)
@@ -147,106 +149,70 @@ static uint64_t patience(const struct http_call *x)
 static void on_wait(void *ctx)
 {
     struct http_call *x = ctx;
-    uint64_t now = x->link->ops->progress(x), ms = patience(x);
+    uint64_t now_ms = ev_now_ms(x->client->loop), now, ms = patience(x);
     bool is_ours = !x->is_ended && !x->has_head &&
                    !x->link->ops->is_sending(x); /* the caller has nothing to send */
+    struct err e;
 
+    if (x->wait_ms > now_ms) {
+        ev_timer_start(x->client->loop, &x->wait, x->wait_ms - now_ms, on_wait, x);
+        return;
+    }
+    now = x->link->ops->progress(x);
     if (now != x->seen || is_ours) {
         http_call_watch(x);
         return;
     }
-    (void)err_set(&x->verdict, ERR_TIMEOUT,
+    (void)err_set(&e, ERR_TIMEOUT,
                   x->has_head ? "'%s' sent nothing for %llu ms"
                               : "no answer from '%s' within %llu ms",
-                  x->label, (unsigned long long)ms);
-    end_soon(x);
+                  x->site->label, (unsigned long long)ms);
+    end_soon(x, &e);
 }
 
 void http_call_watch(struct http_call *x)
 {
+    struct ev_loop *loop = x->client->loop;
     uint64_t ms = patience(x);
 
     x->seen = x->link->ops->progress(x);
-    if (ms && !x->is_paused)
-        ev_timer_start(x->client->loop, &x->wait, ms, on_wait, x);
-    else
-        ev_timer_stop(x->client->loop, &x->wait);
+    x->wait_ms = ev_now_ms(loop) + ms;
+    if (!ms || x->is_paused)
+        ev_timer_stop(loop, &x->wait);
+    else if (!ev_timer_is_running(&x->wait) || x->wait.due_ms > x->wait_ms)
+        ev_timer_start(loop, &x->wait, ms, on_wait, x);
 }
 
 static void total_over(void *ctx)
 {
     struct http_call *x = ctx;
+    struct err e;
 
-    (void)err_set(&x->verdict, ERR_TIMEOUT, "the call to '%s' took too long", x->label);
-    end_soon(x);
+    (void)err_set(&e, ERR_TIMEOUT, "the call to '%s' took too long", x->site->label);
+    end_soon(x, &e);
 }
 
 /* ---- the beginning of a call ---- */
 
-/* What calls must share to share a connection. The label at its end is for people. */
-static void make_key(struct http_call *x)
-{
-    struct buf key = BUF_INIT(4096);
-    char addr[NET_ADDR_TEXT_BYTES] = "";
-    struct err e;
-    size_t n;
-
-    if (x->has_addr)
-        (void)net_addr_text(&x->addr, addr);
-    (void)buf_addf(&key, &e, "%d %p %s %s %s ", (int)x->version, (void *)x->maker,
-                   x->peer_name ? x->peer_name : "", addr, x->place ? x->place : "");
-    n = key.n;
-    if (x->host && strchr(x->host, ':'))
-        (void)buf_addf(&key, &e, "[%s]:%u", x->host, x->port);
-    else if (x->host)
-        (void)buf_addf(&key, &e, "%s:%u", x->host, x->port);
-    else
-        (void)buf_addf(&key, &e, "%s", addr);
-    x->key = (char *)key.p;
-    x->label = x->key + n;
-}
-
-static char *name_dup(const char *name)
-{
-    struct span s = span_cstr(name);
-
-    if (span_starts(s, "[") && span_ends(s, "]"))
-        s = span_slice(s, 1, s.n - 1);
-    return s.n ? span_dup(span_slice(s, 0, 1024)) : NULL;
-}
-
 static void set_target(struct http_call *x, const struct http_target *to)
 {
-    x->host = name_dup(to->host);
-    x->peer_name = name_dup(to->peer_name);
-    x->port = to->port;
-    x->has_addr = to->addr != NULL;
-    if (to->addr)
-        x->addr = *to->addr;
-    x->maker = to->maker;
-    x->version = to->version == HTTP_BY_ALPN && !to->maker ? HTTP_V1 : to->version;
+    x->site = http_site_ref(x->client, to);
     x->fd = to->fd > 0 ? to->fd : -1;
     x->had_fd = x->fd >= 0;
     x->plug = to->plug;
-    x->place = to->plug ? name_dup(to->place) : NULL;
-    make_key(x);
 }
 
 static int set_authority(struct http_call *x, struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(2048);
     struct span host = http_head_get(&x->head, "host");
-    bool is_v6 = x->host && strchr(x->host, ':');
 
     if (http_head_authority(&x->head).n)
         return 0;
-    if (host.n ? buf_add(&text, host, e) < 0
-               : buf_addf(&text, e, is_v6 ? "[%s]" : "%s", x->host ? x->host : "localhost") < 0)
-        return -1;
-    if (!host.n && x->port && x->port != (x->maker ? 443 : 80) &&
-        buf_addf(&text, e, ":%u", x->port) < 0)
-        return -1;
-    return http_head_set_authority(&x->head, buf_span(&text), e);
+    if (!host.n)
+        return http_head_set_authority(&x->head, span_cstr(x->site->authority), e);
+    /* Not as it stands: it is a piece of the text that grows. */
+    return buf_add(&text, host, e) < 0 ? -1 : http_head_set_authority(&x->head, buf_span(&text), e);
 }
 
 /* Framing is ours: two opinions on where a message ends are how requests are smuggled. */
@@ -269,22 +235,25 @@ static int set_framing(struct http_call *x, struct err *e)
 
 static int set_request(struct http_call *x, const struct http_call_spec *spec, struct err *e)
 {
-    struct span method = http_head_method(spec->head);
+    struct span method;
 
     http_head_init(&x->head, x->client->config.request_max_bytes, HTTP_HEAD_MAX_FIELDS);
     x->body.max = spec->is_streamed ? PENDING_MAX_BYTES : SIZE_MAX / 2;
     x->is_streamed = spec->is_streamed;
     x->stream_left = spec->stream_length;
     x->is_ended = !spec->is_streamed;
+    if (spec->given_head ? http_head_take(&x->head, spec->given_head, e) < 0
+                         : http_head_copy(&x->head, spec->head, e) < 0)
+        return err_wrap(e, "cannot call '%s'", x->site->label);
+    method = http_head_method(&x->head);
     x->is_idempotent = spec->is_idempotent || span_is(method, "GET") || span_is(method, "HEAD") ||
                        span_is(method, "OPTIONS");
     if (!spec->is_streamed && buf_add(&x->body, spec->body, e) < 0)
         return -1;
-    if (http_head_copy(&x->head, spec->head, e) < 0 || set_authority(x, e) < 0)
-        return err_wrap(e, "cannot call '%s'", x->label);
-    if (http_head_set_scheme(&x->head, x->maker ? SPAN("https") : SPAN("http"), e) < 0 ||
+    if (set_authority(x, e) < 0 ||
+        http_head_set_scheme(&x->head, x->site->maker ? SPAN("https") : SPAN("http"), e) < 0 ||
         set_framing(x, e) < 0)
-        return err_wrap(e, "cannot call '%s'", x->label);
+        return err_wrap(e, "cannot call '%s'", x->site->label);
     return 0;
 }
 
@@ -296,6 +265,7 @@ static void begin(void *ctx)
 struct http_call *http_call_start(struct http_client *c, const struct http_call_spec *spec)
 {
     struct http_call *x = NEW(struct http_call);
+    struct err e;
 
     x->client = c;
     x->events = spec->events;
@@ -310,8 +280,8 @@ struct http_call *http_call_start(struct http_client *c, const struct http_call_
     c->calls = x;
     c->call_count++;
     set_target(x, &spec->to);
-    if (set_request(x, spec, &x->verdict) < 0) {
-        end_soon(x);
+    if (set_request(x, spec, &e) < 0) {
+        end_soon(x, &e);
         return x;
     }
     if (spec->total_ms)
@@ -325,21 +295,22 @@ struct http_call *http_call_start(struct http_client *c, const struct http_call_
 void http_call_write(struct http_call *x, struct span bytes)
 {
     bool is_counted = x->stream_left != HTTP_BODY_CHUNKED;
+    struct err e;
 
     if (x->state > CALL_OPEN || x->is_ended || bytes.n == 0)
         return;
     if (is_counted && bytes.n > x->stream_left) {
-        (void)err_set(&x->verdict, ERR_INVALID, "the body for '%s' is longer than was announced",
-                      x->label);
-        end_soon(x);
+        (void)err_set(&e, ERR_INVALID, "the body for '%s' is longer than was announced",
+                      x->site->label);
+        end_soon(x, &e);
         return;
     }
     if (is_counted)
         x->stream_left -= bytes.n;
     if (x->state == CALL_OPEN)
         x->link->ops->write(x, bytes);
-    else if (buf_add(&x->body, bytes, &x->verdict) < 0)
-        end_soon(x);
+    else if (buf_add(&x->body, bytes, &e) < 0)
+        end_soon(x, &e);
 }
 
 bool http_call_is_full(const struct http_call *x)
@@ -349,20 +320,22 @@ bool http_call_is_full(const struct http_call *x)
 
 void http_call_end(struct http_call *x, const struct http_head *trailers)
 {
+    struct err e;
+
     if (x->state > CALL_OPEN || x->is_ended)
         return;
     if (x->stream_left != HTTP_BODY_CHUNKED && x->stream_left) {
-        (void)err_set(&x->verdict, ERR_INVALID, "the body for '%s' is shorter than was announced",
-                      x->label);
-        end_soon(x);
+        (void)err_set(&e, ERR_INVALID, "the body for '%s' is shorter than was announced",
+                      x->site->label);
+        end_soon(x, &e);
         return;
     }
     x->is_ended = true;
     if (trailers && x->stream_left == HTTP_BODY_CHUNKED) {
         x->trailers = NEW(struct http_head);
         http_head_init(x->trailers, HTTP_TRAILER_MAX_BYTES, HTTP_TRAILER_MAX_FIELDS);
-        if (http_head_copy(x->trailers, trailers, &x->verdict) < 0) {
-            end_soon(x);
+        if (http_head_copy(x->trailers, trailers, &e) < 0) {
+            end_soon(x, &e);
             return;
         }
     }

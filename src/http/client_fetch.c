@@ -39,7 +39,7 @@ static void on_data(void *ctx, struct span bytes)
     if (buf_add_capped(&f->body, bytes) == 0)
         return;
     (void)err_set(&f->limit, ERR_LIMIT, "the answer of '%s' has more than %zu bytes",
-                  f->call->label, f->body.max);
+                  f->call->site->label, f->body.max);
     http_call_cancel(f->call);
 }
 

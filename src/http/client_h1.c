@@ -6,6 +6,8 @@
 
 #define INTERIM_MAX    32          /* 1xx before an answer; 102 comes every 20 s at most */
 #define SMALL_BODY_MAX (16 * 1024) /* goes out with the head, in one segment */
+/* Of a request's head beside its text: one allocation for all that have no body */
+#define REQUEST_GUESS_BYTES 64
 
 static void feed(struct http_link *l, struct span in);
 
@@ -73,8 +75,9 @@ static void h1_begin(struct http_call *x)
     l->call = x;
     l->interims = 0;
     l->sent_before = conn_sent(l->conn);
-    if (http1_write_request(&out, &x->head, &e) < 0) {
-        (void)err_wrap(&e, "cannot call '%s'", x->label);
+    if (buf_reserve(&out, x->head.text.n + 4 * x->head.field_count + REQUEST_GUESS_BYTES, &e) < 0 ||
+        http1_write_request(&out, &x->head, &e) < 0) {
+        (void)err_wrap(&e, "cannot call '%s'", x->site->label);
         l->call = NULL;
         x->link = NULL;
         if (l->was_used)
@@ -159,7 +162,7 @@ static void fail_call(struct http_link *l, struct err *e)
 {
     struct http_call *x = l->call;
 
-    (void)err_wrap(e, "bad answer from '%s'", x->label);
+    (void)err_wrap(e, "bad answer from '%s'", x->site->label);
     http_call_fail(x, e); /* drops it, and the connection with it */
 }
 
@@ -321,7 +324,7 @@ static void on_eof(void *ctx)
     case HTTP1_DATA:
         break;
     }
-    (void)err_set(&e, ERR_CLOSED, "'%s' closed the connection without an answer", x->label);
+    (void)err_set(&e, ERR_CLOSED, "'%s' closed the connection without an answer", x->site->label);
     l->state = LINK_LEAVING;
     lost(l, &e);
     conn_close(l->conn);
@@ -346,7 +349,7 @@ static void on_close(void *ctx, const struct err *e)
             why = *e;
         else
             (void)err_set(&why, ERR_CLOSED, "connection closed");
-        (void)err_wrap(&why, "no whole answer from '%s'", l->call->label);
+        (void)err_wrap(&why, "no whole answer from '%s'", l->call->site->label);
         lost(l, &why);
     }
     l->conn = NULL;

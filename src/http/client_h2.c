@@ -137,7 +137,7 @@ static void h2_begin(struct http_call *x)
             http_call_connect(x);
             return;
         }
-        (void)err_wrap(&e, "cannot call '%s'", x->label);
+        (void)err_wrap(&e, "cannot call '%s'", x->site->label);
         http_call_fail(x, &e);
         return;
     }
@@ -319,14 +319,15 @@ static void on_stream_close(void *ctx, struct h2_stream *s, uint32_t code)
     x->stream = NULL;
     x->has_left = !is_unheard;
     if (is_unheard)
-        (void)err_set(&e, ERR_UNAVAILABLE, "'%s' refused the call before it began", x->label);
+        (void)err_set(&e, ERR_UNAVAILABLE, "'%s' refused the call before it began", x->site->label);
     else if (!l->h2 && l->why.code) {
         e = l->why;
-        (void)err_wrap(&e, "no whole answer from '%s'", x->label);
+        (void)err_wrap(&e, "no whole answer from '%s'", x->site->label);
     } else if (!l->h2 || code == H2_NO_ERROR)
-        (void)err_set(&e, ERR_CLOSED, "'%s' closed the connection without an answer", x->label);
+        (void)err_set(&e, ERR_CLOSED, "'%s' closed the connection without an answer",
+                      x->site->label);
     else
-        (void)err_set(&e, ERR_CLOSED, "'%s' ended the call: HTTP/2 error %u", x->label, code);
+        (void)err_set(&e, ERR_CLOSED, "'%s' ended the call: HTTP/2 error %u", x->site->label, code);
     /* As with HTTP/1.1: a kept connection that went before a word was said. */
     if (!l->h2 && l->was_used && x->is_idempotent)
         is_unheard = true;

@@ -1,7 +1,8 @@
 /* client_impl: what the files of the client share. Not for others.
  *
  * A link is one connection, from its dial to its end; it carries one call at a time (HTTP/1.1) or many (HTTP/2). The
- * engine that speaks on it is behind http_link_ops. client.c owns calls and links, client_h1.c and client_h2.c speak.
+ * engine that speaks on it is behind http_link_ops. client.c owns calls and links, client_h1.c and client_h2.c speak. A
+ * site is a target with its links; calls to it find one there.
  */
 #ifndef SILICA_HTTP_CLIENT_IMPL_H
 #define SILICA_HTTP_CLIENT_IMPL_H
@@ -24,6 +25,25 @@ struct http_link;
 struct h2;
 struct h2_stream;
 
+/* Whom calls are for, as http_target says it. Lives as long as a call or a link points to it. */
+struct http_site {
+    struct http_site **at, *next; /* in its bucket */
+    struct ev_loop *loop;
+    uint64_t hash;
+    size_t refs;
+    struct http_link *links; /* all of them */
+    struct http_link *idle;  /* those in LINK_IDLE, the one used last first */
+    size_t idle_count;
+    char *host, *peer_name, *place; /* or NULL */
+    uint16_t port;
+    struct net_addr addr;
+    bool has_addr;
+    struct conn_filter_maker *maker;
+    enum http_version version;
+    char *label;     /* "host:port", for messages */
+    char *authority; /* where the caller names none */
+};
+
 struct http_link_ops {
     /* Sends the head, and of the body what is there. x->link is set. */
     void (*begin)(struct http_call *x);
@@ -39,16 +59,17 @@ struct http_link_ops {
 };
 
 struct http_link {
-    struct http_link **at, *next; /* in its bucket */
+    struct http_link **at, *next; /* of its site */
+    struct http_link **idle_at, *idle_next;
     struct http_client *client;
-    char *key;
-    enum http_version version;
+    struct http_site *site;
     enum link_state state;
     const struct http_link_ops *ops; /* NULL while dialing */
     struct dial *dial;
     struct http_call *line; /* calls that wait for the dial, in order */
     struct conn *conn;
     struct ev_timer idle;
+    uint64_t kept_ms; /* HTTP/1.1: when it became idle; the timer may be from an earlier time */
     struct ev_task task;
     bool was_used; /* a call was answered on it before */
     /* HTTP/1.1 */
@@ -81,14 +102,8 @@ struct http_call {
     struct http_link *link;
     enum call_state state;
     /* what was asked for */
-    char *key, *host, *peer_name, *place;
+    struct http_site *site; /* until it is over */
     struct dial_plug *plug;
-    const char *label; /* "host:port", for messages; points into key */
-    uint16_t port;
-    struct net_addr addr;
-    bool has_addr;
-    struct conn_filter_maker *maker;
-    enum http_version version;
     int fd;
     bool had_fd; /* another socket would not lead there: never again */
     struct http_head head;
@@ -103,10 +118,11 @@ struct http_call {
     /* what happened */
     bool has_bytes; /* of an answer */
     bool has_head, is_paused, is_retried, is_fresh_only, has_left;
-    uint64_t seen; /* progress() when the wait was last looked at */
+    uint64_t seen;    /* progress() when the wait was last looked at */
+    uint64_t wait_ms; /* until when; the timer may be due before, and then goes on */
     struct ev_timer wait, total;
     struct ev_task task;
-    struct err verdict;
+    struct err *verdict; /* why it ends; NULL while it goes well */
     /* HTTP/2 */
     struct h2_stream *stream;
     struct buf stash; /* came while paused */
@@ -116,7 +132,7 @@ struct http_call {
 struct http_client {
     struct ev_loop *loop;
     struct http_client_config config;
-    struct http_link *buckets[HTTP_CLIENT_BUCKETS];
+    struct http_site *buckets[HTTP_CLIENT_BUCKETS];
     struct http_call *calls;
     size_t call_count, link_count, idle_count;
     bool is_closing;
@@ -124,6 +140,16 @@ struct http_client {
 
 /* The client goes with the last thing that points to it. */
 void http_client_let_go(struct http_client *c);
+
+/* The site of a target, new or known, with a reference for the caller. */
+struct http_site *http_site_ref(struct http_client *c, const struct http_target *to);
+void http_site_unref(struct http_site *s);
+/* A link belongs to its site from its dial to its end, and holds a reference. */
+void http_site_add(struct http_site *s, struct http_link *l);
+void http_site_remove(struct http_link *l);
+/* Into the list of idle ones, and out of it. */
+void http_site_keep(struct http_link *l);
+void http_site_use(struct http_link *l);
 
 /* Finds a connection or makes one; from events only. */
 void http_call_connect(struct http_call *x);

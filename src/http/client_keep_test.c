@@ -194,6 +194,68 @@ static void test_idle_connections_have_a_time(void **state)
     close_world(&w);
 }
 
+/* From its last use, not from its first. */
+static void test_idle_time_begins_anew_with_each_call(void **state)
+{
+    struct answer answers[] = { ANSWER(OK_HI), ANSWER(OK_HI) };
+    struct world w;
+
+    (void)state;
+    open_idle_world(&w, (struct http_client_config){ .idle_ms = 1000 });
+    testserver_script(&w.server, answers, LEN(answers));
+    for (size_t i = 0; i < LEN(answers); i++) {
+        struct result r = { 0 };
+
+        call(&w, "GET", SPAN_NONE, &r);
+        assert_int_equal(r.status, 200);
+        buf_done(&r.body);
+        side_idle(w.loop, 600);
+        assert_int_equal(http_client_connections(w.client), 1);
+    }
+    assert_int_equal(w.server.conn_count, 1);
+    assert_true(side_wait(w.loop, has_no_connection, &w));
+    close_world(&w);
+}
+
+/* Whatever of a target differs: its connection is another's. */
+static void test_targets_that_differ_share_nothing(void **state)
+{
+    enum { CALLS = 5 };
+    struct answer answers[CALLS];
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    for (int i = 0; i < CALLS; i++)
+        answers[i] = (struct answer)ANSWER(OK_HI);
+    testserver_script(&w.server, answers, CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        struct result r = { 0 };
+        struct http_call_spec spec = make_spec(&w, "GET", &r);
+        struct net_addr addr;
+        char at[NET_ADDR_TEXT_BYTES];
+        struct err e;
+
+        (void)snprintf(at, sizeof at, "127.0.0.1:%u", spec.to.port);
+        assert_int_equal(net_addr_parse(at, &addr, &e), 0);
+        if (i == 1)
+            spec.to.peer_name = "other";
+        if (i >= 2)
+            spec.to.addr = &addr;
+        if (i == 3)
+            spec.to.host = "a.example";
+        if (i == 4)
+            spec.to.host = "[a.example]"; /* the same name */
+        start(&w, &spec, &r);
+        await(&w, &r);
+        assert_int_equal(r.status, 200);
+        buf_done(&r.body);
+    }
+    assert_int_equal(w.server.conn_count, 4);
+    assert_int_equal(http_client_connections(w.client), 4);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +266,8 @@ int main(void)
         cmocka_unit_test(test_a_connection_the_server_closed_meanwhile_is_not_used),
         cmocka_unit_test(test_idle_connections_have_a_ceiling),
         cmocka_unit_test(test_idle_connections_have_a_time),
+        cmocka_unit_test(test_idle_time_begins_anew_with_each_call),
+        cmocka_unit_test(test_targets_that_differ_share_nothing),
     };
 
     return run_all("http/client_keep", tests, LEN(tests));

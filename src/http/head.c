@@ -32,12 +32,40 @@ void http_head_clear(struct http_head *h)
     h->minor = 1;
 }
 
-int http_head_copy(struct http_head *to, const struct http_head *from, struct err *e)
+static int check_fits(const struct http_head *to, const struct http_head *from, struct err *e)
 {
     if (from->field_count > to->field_max)
         return err_set(e, ERR_LIMIT, "more than %u header fields", to->field_max);
     if (from->text.n > to->text.max)
         return err_set(e, ERR_LIMIT, "more than %zu bytes", to->text.max);
+    return 0;
+}
+
+int http_head_take(struct http_head *to, struct http_head *from, struct err *e)
+{
+    const struct http_head own = *to, given = *from;
+
+    if (check_fits(to, from, e) < 0)
+        return -1;
+    http_head_done(to);
+    *to = given;
+    to->text.max = own.text.max;
+    to->field_max = own.field_max;
+    http_head_init(from, given.text.max, given.field_max);
+    return 0;
+}
+
+void http_head_reserve(struct http_head *h, size_t bytes)
+{
+    struct err unused;
+
+    (void)buf_reserve(&h->text, MIN(bytes, h->text.max - h->text.n), &unused);
+}
+
+int http_head_copy(struct http_head *to, const struct http_head *from, struct err *e)
+{
+    if (check_fits(to, from, e) < 0)
+        return -1;
     http_head_clear(to);
     if (buf_add(&to->text, buf_span(&from->text), e) < 0)
         return -1;

@@ -45,6 +45,34 @@ static void test_fields(void **state)
     http_head_done(&h);
 }
 
+static void test_contents_change_hands(void **state)
+{
+    struct http_head from, to, small;
+    struct err e;
+
+    http_head_init(&from, 4096, 40);
+    http_head_init(&to, 100, 2);
+    http_head_init(&small, 4096, 0);
+    http_head_reserve(&from, 8192); /* as much as there may be */
+    assert_int_equal(http_head_set_request(&from, SPAN("GET"), SPAN("/a"), &e), 0);
+    assert_int_equal(add(&from, "Host", "a.example"), 0);
+    assert_int_equal(http_head_take(&small, &from, &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_int_equal(http_head_count(&from), 1);
+    assert_int_equal(add(&to, "old", "gone"), 0);
+    assert_int_equal(http_head_take(&to, &from, &e), 0);
+    assert_span(http_head_get(&to, "host"), "a.example");
+    assert_span(http_head_target(&to), "/a");
+    assert_null(http_head_get(&to, "old").p);
+    assert_int_equal(http_head_count(&from), 0);
+    assert_null(http_head_method(&from).p);
+    assert_int_equal(add(&to, "b", "1"), 0);
+    assert_int_equal(add(&to, "c", "1"), -1); /* its own ceilings stay */
+    assert_int_equal(add(&from, "b", "1"), 0);
+    http_head_done(&from);
+    http_head_done(&to);
+}
+
 static void test_ceilings(void **state)
 {
     struct http_head h;
@@ -187,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_ceilings),
+        cmocka_unit_test(test_contents_change_hands),
         cmocka_unit_test(test_first_line),
         cmocka_unit_test(test_copy_ceilings),
         cmocka_unit_test(test_tokens),

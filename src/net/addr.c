@@ -139,14 +139,33 @@ const char *net_addr_text(const struct net_addr *a, char text[NET_ADDR_TEXT_BYTE
     return text;
 }
 
+/* As inet_ntop, which goes through printf: this is written for every request that is passed on. */
+static const char *ipv4_text(const struct in_addr *ip, char text[NET_ADDR_TEXT_BYTES])
+{
+    const uint8_t *byte = (const uint8_t *)&ip->s_addr;
+    char *p = text;
+
+    for (int i = 0; i < 4; i++) {
+        if (i)
+            *p++ = '.';
+        if (byte[i] >= 100)
+            *p++ = (char)('0' + byte[i] / 100);
+        if (byte[i] >= 10)
+            *p++ = (char)('0' + byte[i] / 10 % 10);
+        *p++ = (char)('0' + byte[i] % 10);
+    }
+    *p = '\0';
+    return text;
+}
+
 const char *net_addr_ip_text(const struct net_addr *a, char text[NET_ADDR_TEXT_BYTES])
 {
-    const void *ip =
-        a->sa.ss_family == AF_INET
-            ? (const void *)&((const struct sockaddr_in *)(const void *)&a->sa)->sin_addr
-            : &((const struct sockaddr_in6 *)(const void *)&a->sa)->sin6_addr;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&a->sa;
 
-    if (a->sa.ss_family == AF_UNIX || !inet_ntop(a->sa.ss_family, ip, text, NET_ADDR_TEXT_BYTES))
+    if (a->sa.ss_family == AF_INET)
+        return ipv4_text(&((const struct sockaddr_in *)(const void *)&a->sa)->sin_addr, text);
+    if (a->sa.ss_family != AF_INET6 ||
+        !inet_ntop(AF_INET6, &v6->sin6_addr, text, NET_ADDR_TEXT_BYTES))
         text[0] = '\0';
     return text;
 }

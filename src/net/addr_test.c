@@ -83,12 +83,31 @@ static void test_ip_literals_are_told_from_names(void **state)
     assert_false(net_host_is_ip(SPAN("[")));
 }
 
+static void test_addresses_without_their_ports(void **state)
+{
+    static const char *const texts[][2] = { { "0.0.0.0:1", "0.0.0.0" },
+                                            { "9.10.99.100:1", "9.10.99.100" },
+                                            { "127.64.0.255:8080", "127.64.0.255" },
+                                            { "[fe80::1]:8080", "fe80::1" },
+                                            { "unix:/tmp/s", "" } };
+    char text[NET_ADDR_TEXT_BYTES];
+    struct net_addr a;
+    struct err e;
+
+    (void)state;
+    EACH(row, texts) {
+        assert_int_equal(net_addr_parse((*row)[0], &a, &e), 0);
+        assert_string_equal(net_addr_ip_text(&a, text), (*row)[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts_become_addresses_and_back),
         cmocka_unit_test(test_a_path_of_any_length_fits_or_is_refused),
         cmocka_unit_test(test_ip_literals_are_told_from_names),
+        cmocka_unit_test(test_addresses_without_their_ports),
     };
 
     return cmocka_run_group_tests_name("net/addr", tests, NULL, NULL);

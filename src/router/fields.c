@@ -5,24 +5,16 @@
 #include "http/limits.h"
 #include "router/match.h"
 
+/* Of what we say of the client and the target: one allocation for most */
+#define ADDED_GUESS_BYTES 255
+
 /* One connection's business (RFC 9110 7.6.1). */
 static bool is_hop(struct span name)
 {
-    static const char *const hops[] = { "connection",
-                                        "keep-alive",
-                                        "proxy-authenticate",
-                                        "proxy-authorization",
-                                        "proxy-connection",
-                                        "te",
-                                        "trailer",
-                                        "transfer-encoding",
-                                        "upgrade" };
-
-    EACH(h, hops) {
-        if (span_is(name, *h))
-            return true;
-    }
-    return false;
+    return span_is(name, "connection") || span_is(name, "keep-alive") ||
+           span_is(name, "proxy-authenticate") || span_is(name, "proxy-authorization") ||
+           span_is(name, "proxy-connection") || span_is(name, "te") || span_is(name, "trailer") ||
+           span_is(name, "transfer-encoding") || span_is(name, "upgrade");
 }
 
 static bool is_same_name(struct span token, struct span name)
@@ -127,6 +119,7 @@ int fields_request(const struct http_exchange *x, bool is_trusted, struct http_h
     const struct http_head *from = http_req(x);
     bool has_names = http_head_get(from, "connection").p != NULL, is_h2 = http_is_h2(x);
 
+    http_head_reserve(to, from->text.n + ADDED_GUESS_BYTES);
     if (http_head_set_request(to, http_head_method(from), http_head_path(from), e) < 0)
         return -1;
     for (size_t i = 0; i < http_head_count(from); i++) {

@@ -1,3 +1,5 @@
+/* Longer than a file should be: the way there, both bodies, the answer and the end are one state, and two files would share
+ * all of its fields. */
 #include "router/hop.h"
 
 #include "base/log.h"
@@ -49,13 +51,33 @@ static void dial(struct hop *h);
 static void hop_free(void *obj)
 {
     struct hop *h = obj;
+    struct hops *hops = h->hops;
 
     free(h->path);
     free(h->agent);
     free(h->id);
     free(h->namespace);
     free(h->user);
-    free(h);
+    if (hops->spare_count >= HOP_SPARES_MAX) {
+        free(h);
+        return;
+    }
+    h->next = hops->spares;
+    hops->spares = h;
+    hops->spare_count++;
+}
+
+/* They are too large for the allocator's quick bins. */
+static struct hop *hop_alloc(struct hops *hops)
+{
+    struct hop *h = hops->spares;
+
+    if (!h)
+        return NEW(struct hop);
+    hops->spares = h->next;
+    hops->spare_count--;
+    memset(h, 0, sizeof *h);
+    return h;
 }
 
 static void log_access(const struct hop *h, uint64_t took_us)
@@ -389,7 +411,7 @@ static void dial(struct hop *h)
     uint64_t length = http_body_length(h->x), timeout_ms = h->target.timeout_ms;
     uint64_t head_ms = h->hops->config->head_ms;
     struct http_call_spec spec = { .to = { .host = h->at.host, .port = h->target.port },
-                                   .head = &head,
+                                   .given_head = &head,
                                    .is_streamed = length != 0,
                                    .stream_length = length,
                                    .connect_ms = MIN(timeout_ms, (uint64_t)DIAL_CONNECT_MS),
@@ -463,7 +485,7 @@ static void note(struct hop *h)
 
 static struct hop *hop_new(struct hops *hops, struct http_exchange *x)
 {
-    struct hop *h = NEW(struct hop);
+    struct hop *h = hop_alloc(hops);
     struct span method = http_method(x);
 
     h->hops = hops;
@@ -474,7 +496,7 @@ static struct hop *hop_new(struct hops *hops, struct http_exchange *x)
         h->next->link = &h->next;
     hops->first = h;
     h->began_us = time_mono_us();
-    (void)snprintf(h->method, sizeof h->method, "%.*s", SPAN_ARG(method));
+    memcpy(h->method, method.p, MIN(method.n, sizeof h->method - 1));
     tally_begin(hops->tally);
     return h;
 }
@@ -596,4 +618,13 @@ void hops_close(struct hops *hops)
     for (struct hop *h = hops->first; h; h = h->next)
         if (h->join)
             http_join_close(h->join);
+}
+
+void hops_done(struct hops *hops)
+{
+    while (hops->first)
+        ev_loop_turn(hops->loop);
+    ev_loop_turn(hops->loop); /* the last are freed in it */
+    while (hops->spares)
+        free(hop_alloc(hops));
 }

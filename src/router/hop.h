@@ -23,10 +23,14 @@ struct hops {
     struct http_client *client;
     struct tally *tally;
     struct hop *first;
+    struct hop *spares; /* memory of those that ended, for the next */
+    size_t spare_count;
 };
 
 void hop_start(struct hops *hops, struct http_exchange *x);
 /* Ends those that switched protocols; the others end with their exchanges. */
 void hops_close(struct hops *hops);
+/* Behind the end of both sides: waits for the last, and frees what is left. */
+void hops_done(struct hops *hops);
 
 #endif

@@ -130,12 +130,21 @@ static struct object *newest(const struct known *k, size_t index, const char *na
     return best;
 }
 
+/* Cut where it does not fit; for every request, so not by printf. */
+static void copy_text(char *to, size_t size, const char *text)
+{
+    size_t n = strnlen(text, size - 1);
+
+    memcpy(to, text, n);
+    to[n] = '\0';
+}
+
 static enum pick_verdict found(struct picked *ret, const char *source, const char *host,
                                const struct object *pod)
 {
     ret->source = source;
-    (void)snprintf(ret->host, sizeof ret->host, "%s", host);
-    (void)snprintf(ret->pod, sizeof ret->pod, "%s", pod ? object_name(pod) : "");
+    copy_text(ret->host, sizeof ret->host, host);
+    copy_text(ret->pod, sizeof ret->pod, pod ? object_name(pod) : "");
     ret->version = pod ? object_version(pod) : 0;
     ret->uid[0] = '\0';
     return PICK_FOUND;
@@ -148,7 +157,7 @@ static enum pick_verdict found_pod(struct picked *ret, const char *source, const
 
     (void)found(ret, source, host, is_cached ? pod : NULL);
     if (uid && strlen(uid) < sizeof ret->uid)
-        (void)snprintf(ret->uid, sizeof ret->uid, "%s", uid);
+        copy_text(ret->uid, sizeof ret->uid, uid);
     return PICK_FOUND;
 }
 

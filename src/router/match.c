@@ -140,7 +140,7 @@ bool match_read(const struct http_head *head, const struct match_rules *rules, s
     if (is_right && !read_ip(head, rules->is_loopback_allowed, &t))
         is_right = refuse(why, "Invalid target IP address.");
     if (uid.n < sizeof t.uid)
-        (void)snprintf(t.uid, sizeof t.uid, "%.*s", SPAN_ARG(uid));
+        memcpy(t.uid, uid.n ? uid.p : (const uint8_t *)"", uid.n);
     *ret = t;
     return is_right;
 }

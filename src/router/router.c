@@ -177,8 +177,7 @@ void router_close(struct router *r)
     http_server_free(r->http);
     http_server_free(r->closed);
     http_client_free(r->hops.client);
-    while (r->hops.first)
-        ev_loop_turn(r->loop);
+    hops_done(&r->hops);
     secure_close(r->secure);
     tally_free(r->hops.tally);
     free(r);
