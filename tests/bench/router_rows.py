@@ -1,5 +1,6 @@
 """Rows for the router: ours, the public project's in Go, and nginx as a proxy with one worker, in front of the same server.
-None of them writes an access log. Tiny answers at 10, 50 and 200 connections, and bodies of 10 MiB."""
+None of them writes an access log. Tiny answers at 10, 50 and 200 connections, bodies of 10 MiB, and messages of WebSockets that
+come back (tests/bench/ws_echo.c is both ends)."""
 
 import contextlib
 import os
@@ -34,6 +35,8 @@ BEHIND = "server {{ listen 127.0.0.1:{port} backlog=1024; location /tiny {{ retu
 FRONT = """upstream behind {{ server 127.0.0.1:{behind}; keepalive 512; keepalive_requests 10000000; }}
     server {{ listen 127.0.0.1:{port} backlog=1024; location / {{ proxy_pass http://behind; proxy_http_version 1.1;
     proxy_set_header Connection ''; proxy_buffering off; }} }}"""
+FRONT_WS = """server {{ listen 127.0.0.1:{port} backlog=1024; location / {{ proxy_pass http://127.0.0.1:{behind}; proxy_http_version 1.1;
+    proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} }}"""
 
 
 class Nginx(Server):
@@ -56,6 +59,28 @@ class Go(Server):
         self.spawn([tool("peers", "sandbox-router"), f"--http-bind-address=127.0.0.1:{self.port}", "--metrics-bind-address=127.0.0.1:0",
                     "--health-probe-bind-address=127.0.0.1:0", "--allow-loopback-pod-ip", "--access-log=false"], dict(os.environ))
         self.wait_port(self.port)
+
+
+class Echo(Server):
+    def __init__(self, bench):
+        super().__init__()
+        self.ports = [free_port()]
+        self.spawn([str(bench.tools / "ws_echo"), "serve", str(self.port)], dict(os.environ))
+        self.wait_port(self.port)
+
+
+def echoes(bench, keep, ports, interleave, ratio):
+    """Messages a second, one under way on each connection. nginx's front for it is another: it knows one server behind it."""
+    echo = keep(Echo(bench))
+    ports = {**ports, NGINX: keep(Nginx(FRONT_WS, echo.port)).port}
+
+    def measure(port, connections):
+        return bench.helper("ws_echo", "load", port, echo.port, connections, bench.seconds * 1000)["rate"]
+
+    for connections in CONNECTIONS:
+        row = f"router-ws-{connections}"
+        rounds = interleave(bench, row, [(who, lambda p=port, n=connections: measure(p, n)) for who, port in ports.items()], "msg/s")
+        bench.goal(row, f"ours over nginx, {connections} WebSockets", ratio(rounds, OURS, NGINX), 1)
 
 
 def rate(port, behind, path, connections, seconds):
@@ -90,7 +115,9 @@ def router(bench, _servers, interleave, ratio):
             bench.goal(row, f"ours over nginx, {connections} connections", ratio(rounds, OURS, NGINX), 1)
         interleave(bench, "router-big", [(who, lambda p=port: rate(p, behind.port, "/big", 10, bench.seconds) * BIG_BYTES / (1 << 20))
                                          for who, port in ports.items()], "MiB/s")
+        echoes(bench, keep, ports, interleave, ratio)
 
 
 ROWS = {"router": router}
-TITLES = {**{f"router-{n}": f"router, tiny answers, {n} connections" for n in CONNECTIONS}, "router-big": "router, bodies of 10 MiB"}
+TITLES = {**{f"router-{n}": f"router, tiny answers, {n} connections" for n in CONNECTIONS}, "router-big": "router, bodies of 10 MiB",
+          **{f"router-ws-{n}": f"router, WebSocket echo, {n} connections" for n in CONNECTIONS}}
