@@ -48,6 +48,16 @@ bool log_level_parse(const char *name, enum log_level *ret)
     return false;
 }
 
+enum log_level log_level_of_zap(const char *word)
+{
+    enum log_level level;
+    uint64_t number;
+
+    if (str_u64(span_cstr(word), UINT64_MAX, &number))
+        return number ? LOG_DEBUG : LOG_INFO;
+    return log_level_parse(word, &level) ? level : LOG_ERROR;
+}
+
 static bool is_bare(struct span s)
 {
     for (size_t i = 0; i < s.n; i++)

@@ -48,6 +48,9 @@ bool log_is_on(enum log_level level);
 enum log_level log_level(void);
 void log_set_level(enum log_level level);
 bool log_level_parse(const char *name, enum log_level *ret);
+/* What --zap-log-level of programs in Go says: a word, or a number from 0 that shows more the higher it is. What is neither
+ * ("panic") is LOG_ERROR. */
+enum log_level log_level_of_zap(const char *word);
 /* Formats without writing: what log_event would write, newline included. */
 void log_format(struct buf *out, enum log_format format, enum log_level level, const char *event,
                 const struct log_kv *kv, size_t n);

@@ -106,6 +106,11 @@ static void test_level(void **state)
     assert_true(log_level_parse("debug", &level) && level == LOG_DEBUG);
     assert_true(log_level_parse("off", &level) && level == LOG_OFF);
     assert_false(log_level_parse("loud", &level) || log_level_parse("", &level));
+    assert_int_equal(log_level_of_zap("debug"), LOG_DEBUG);
+    assert_int_equal(log_level_of_zap("info"), LOG_INFO);
+    assert_int_equal(log_level_of_zap("0"), LOG_INFO);
+    assert_int_equal(log_level_of_zap("5"), LOG_DEBUG);
+    assert_int_equal(log_level_of_zap("panic"), LOG_ERROR);
     log_set_level(LOG_WARN);
     assert_int_equal(log_level(), LOG_WARN);
     assert_false(log_is_on(LOG_INFO));

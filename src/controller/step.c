@@ -1,5 +1,6 @@
 #include "controller/step.h"
 
+#include "base/log.h"
 #include "controller/keys.h"
 #include "controller/limits.h"
 #include "controller/names.h"
@@ -122,7 +123,10 @@ int step_start(struct kube_client *client, const struct step *step, const char *
                                .sub = step->sub,
                                .manager = manager,
                                .is_lax = true }; /* our own, or copied from what was checked */
+    char text[512];
 
+    log_debug("controller.write", KV("what", step_text(step, text, sizeof text)),
+              KV("sub", step->sub ? step->sub : ""));
     switch (step->verb) {
     case STEP_CREATE:
     case STEP_UPDATE:

@@ -141,15 +141,10 @@ static int read_token(struct runtime_options *o, struct err *e)
 /* sandboxd's words for how much to log: ours, or a number that only grows. */
 static void take_zap_level(struct runtime_options *o)
 {
-    enum log_level level;
-    uint64_t number;
+    static const char *const names[] = { "debug", "info", "warn", "error", "off" };
 
-    if (!o->zap_log_level)
-        return;
-    if (str_u64(span_cstr(o->zap_log_level), UINT64_MAX, &number))
-        o->log_level = number ? "debug" : "info";
-    else
-        o->log_level = log_level_parse(o->zap_log_level, &level) ? o->zap_log_level : "error";
+    if (o->zap_log_level)
+        o->log_level = names[log_level_of_zap(o->zap_log_level)];
 }
 
 static int open_log(struct runtime_options *o, bool has_flag, struct err *e)

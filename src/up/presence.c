@@ -84,6 +84,7 @@ static const struct { const char *group, *plural; bool is_marked; /* only those 
 
 struct presence {
     struct kube_client *client;
+    enum log_level level; /* of this process, where nobody wishes for another */
     struct informer *copies[LEN(watched)];
     size_t synced;
 };
@@ -152,6 +153,45 @@ static void say_deployed(struct presence *p, const struct presence_row *row, con
     say_text(p, row, o, text);
 }
 
+/* The value of the last --zap-log-level among a container's arguments, in either form; "": there is none. */
+static void read_zap_level(const struct json *args, char *ret, size_t size)
+{
+    static const char flag[] = "--zap-log-level";
+    bool is_next = false;
+
+    for (size_t i = 0; i < json_count(args); i++) {
+        struct span arg = json_str(json_at(args, i));
+        bool is_joined =
+            span_starts(arg, flag) && arg.n > strlen(flag) && arg.p[strlen(flag)] == '=';
+
+        if (is_joined)
+            arg = span_skip(arg, strlen(flag) + 1);
+        if (is_joined || is_next)
+            (void)snprintf(ret, size, "%.*s", SPAN_ARG(arg));
+        is_next = !is_joined && !is_next && span_is(arg, flag);
+    }
+}
+
+/* The controllers run in this process: what people set at their Deployment to see more holds for its log. */
+static void heed_log_level(const struct presence *p, const struct object *o)
+{
+    const struct json *containers = object_at(o, "spec.template.spec.containers");
+    enum log_level level = p->level;
+    char word[16] = "";
+
+    if (strcmp(object_name(o), UP_CONTROLLER) != 0 ||
+        strcmp(object_namespace(o), UP_NAMESPACE) != 0)
+        return;
+    for (size_t i = 0; i < json_count(containers); i++)
+        read_zap_level(json_get(json_at(containers, i), "args"), word, sizeof word);
+    if (word[0])
+        level = log_level_of_zap(word);
+    if (level == log_level())
+        return;
+    log_set_level(level);
+    log_info("up.log_level", KV("zap", (const char *)word));
+}
+
 static void say_status(struct presence *p, const struct presence_row *row, const struct object *o)
 {
     if (row->container)
@@ -201,8 +241,10 @@ static void look_at(struct presence *p, const struct object *o)
     static const struct presence_row deployment = { .group = "apps", .plural = "deployments" };
     const char *namespace = object_namespace(o);
 
-    if (is_built_in(o) && !object_is_deleting(o))
+    if (is_built_in(o) && !object_is_deleting(o)) {
+        heed_log_level(p, o);
         say_deployed(p, &deployment, o);
+    }
     look(p, *namespace ? namespace : object_name(o));
 }
 
@@ -247,6 +289,7 @@ int presence_open(struct kube_client *client, struct presence **ret, struct err 
     struct presence *p = NEW(struct presence);
 
     p->client = client;
+    p->level = log_level();
     for (size_t i = 0; i < LEN(watched); i++) {
         const struct informer_spec spec = {
             .kind = kind_find(watched[i].group, NULL, watched[i].plural),

@@ -3,6 +3,7 @@
  *     every namespace          Service sandbox-router-svc, its EndpointSlice, Pod sandbox-router: the SDKs forward a port to it
  *     agent-sandbox-system     Deployment and Pod agent-sandbox-controller: people read its log
  *
+ * Heeded:   --zap-log-level among the arguments of Deployment agent-sandbox-controller is the level of this process's log.
  * Kept up:  namespaces that come later get theirs, what is deleted comes back. A Service of that name that somebody else
  *           made stays as it is: it selects the same Pods.
  * Owns:     copies of these objects, by watches.

@@ -162,6 +162,12 @@ def follow(up, word, *line):
             process.terminate()
 
 
+def set_args(up, args):
+    """Of the controllers' Deployment, as the guide has people edit it."""
+    up.kubectl("patch", "deployment", "agent-sandbox-controller", "-n", SYSTEM, "--type=json", "-p",
+               json.dumps([{"op": "add", "path": "/spec/template/spec/containers/0/args", "value": args or []}]))
+
+
 def test_the_troubleshooting_guide(up):
     """Each of its commands, with a claim that is stuck because its pool is not there, and then is not stuck any more."""
     head, *rows = up.kubectl("get", "sandboxtemplates").splitlines()
@@ -180,6 +186,13 @@ def test_the_troubleshooting_guide(up):
     said = follow(up, "event=router", "-n", "default", routers[0][0])
     assert "level=" in said
     assert "event=control.serve" in follow(up, "event=control.serve", "-n", SYSTEM, "deployment/agent-sandbox-controller")
+    set_args(up, ["--extensions", "--zap-log-level=debug"])
+    apply(up, thing(EXTENSIONS, "SandboxClaim", "debugged", "default", spec={"warmPoolRef": {"name": "no-such-pool"}}))
+    said = follow(up, "event=controller.write what=", "-n", SYSTEM, "deployment/agent-sandbox-controller")
+    assert "level=debug" in said
+    up.kubectl("delete", "sandboxclaim/debugged")
+    set_args(up, None)
+    assert 'zap=""' in follow(up, 'event=up.log_level zap=""', "-n", SYSTEM, "deployment/agent-sandbox-controller")
 
     apply(up, thing(EXTENSIONS, "SandboxWarmPool", "no-such-pool", "default", spec={"replicas": 0, "sandboxTemplateRef": {"name": "python-sandbox-template"}}))
     wait_claim(up, "stuck")
