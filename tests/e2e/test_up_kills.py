@@ -18,6 +18,7 @@ from lib.up import Up
 pytestmark = pytest.mark.ours
 KILLS = int(os.environ.get("SILICA_KILLS", "30"))
 CLIENTS = int(os.environ.get("SILICA_CLIENTS", "50"))
+PARTS = ["control", "node", "router", "parts", "up", "spawner"]
 PATH = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default"
 
 
@@ -101,8 +102,9 @@ def test_killed_under_load():
         names = {c.sandbox for c in clients}
         before = pods_of(up, names)
         killed = []
-        for _ in range(KILLS):
-            part = dice.choice(["control", "node", "router", "parts", "up", "spawner"])
+        deck = (PARTS * (KILLS // len(PARTS) + 1))[:KILLS]  # each as often as any other
+        dice.shuffle(deck)
+        for part in deck:
             killed.append(part)
             seen = [c.answers for c in clients]
             kill(up, part)
