@@ -23,6 +23,8 @@ enum life_policy { LIFE_ALWAYS, LIFE_ON_FAILURE, LIFE_NEVER };
 enum life_state { RUN_NONE, RUN_UP, RUN_OVER };
 
 /* One attempt of a container. */
+#define LIFE_MESSAGE_BYTES 2049 /* the kubelet's ceiling for last words, and an end */
+
 struct life_run {
     enum life_state state;
     uint32_t attempt; /* how often it was started before */
@@ -35,7 +37,7 @@ struct life_run {
     int exit_code;
     const char *
         reason; /* of an end that needs another word than Completed or Error; a constant, or NULL */
-    char message[480];
+    char message[LIFE_MESSAGE_BYTES]; /* why it could not be started, or its last words */
     uint64_t began_ms, ended_ms;
 };
 

@@ -8,6 +8,7 @@
 #define SILICA_NODE_PASS_H
 
 #include "node/node_impl.h"
+#include "node/words.h"
 
 struct pass {
     struct node *node;
@@ -21,6 +22,8 @@ struct pass {
     int rc;
     struct err e;
     struct engine_info info;
+    bool wants_words; /* of a container that ends badly */
+    char words[WORDS_LAST_BYTES + 1];
     uint64_t wait_ms;
 };
 

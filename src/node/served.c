@@ -52,7 +52,7 @@ static const struct row rows[] = {
     { "ServiceAccountTokenProjection", "audience expirationSeconds path", "", "" },
     { "Container",
       "name image command args workingDir ports envFrom env resources volumeMounts livenessProbe readinessProbe startupProbe lifecycle "
-      "imagePullPolicy securityContext",
+      "imagePullPolicy securityContext terminationMessagePolicy",
       "", "volumeDevices restartPolicy" }, /* of init containers: Always; the API refuses others */
     { "ContainerPort", "name containerPort", "", "" },
     { "EnvFromSource", "prefix configMapRef secretRef", "", "" },
@@ -117,7 +117,6 @@ static const struct unserved unserved[] = {
     { "Container", "resizePolicy" },
     { "Container", "restartPolicyRules" },
     { "Container", "terminationMessagePath", IF_OTHER, "/dev/termination-log" },
-    { "Container", "terminationMessagePolicy", IF_WORD, "FallbackToLogsOnError" },
     { "Container", "stdin", IF_TRUE },
     { "Container", "stdinOnce", IF_TRUE },
     { "Container", "tty", IF_TRUE },

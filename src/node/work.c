@@ -43,6 +43,9 @@ static void run_step(void *ctx, struct engine *en, const struct err *e)
         p->rc = engine_destroy(en, p->box, &p->e);
     else
         p->rc = engine_get(en, p->box, &p->info, &p->e);
+    if (p->what == LIFE_REST && p->rc == 0 && p->wants_words && p->info.has_exit &&
+        p->info.exit_code)
+        words_read(en, p->box, p->words);
 }
 
 static void step_done(void *ctx)
@@ -67,6 +70,8 @@ static void step_done(void *ctx)
     } else {
         part->has_news = false;
         record_take_info(p->record, p->at, is_gone ? NULL : &p->info);
+        if (c->now.state == RUN_OVER && *p->words)
+            memcpy(c->now.message, p->words, sizeof c->now.message);
         if (c->now.state == RUN_OVER)
             log_info("container.end", KV("box", (const char *)p->box), KV("code", c->now.exit_code),
                      KV("lost", c->now.is_lost));
@@ -84,6 +89,8 @@ static void do_step(struct pass *p, enum life_what what, size_t at, bool is_befo
     p->what = what;
     p->at = at;
     p->is_before = is_before;
+    p->wants_words = words_are_wanted(record_spec(p->record, at));
+    p->words[0] = '\0';
     record_box(p->record, at, is_before ? c->before.attempt : c->now.attempt, p->box);
     crew_submit(p->node->crew, &p->job, run_step, step_done, p);
 }

@@ -140,6 +140,32 @@ def test_it_ends_by_itself(machine):
     assert not machine.boxes_of(good) + machine.boxes_of(bad)
 
 
+def test_last_words(machine):
+    """As the kubelet has it: of a container that ended badly, where the Pod asks for it; the same after it was started again."""
+    says = ["sh", "-c", "for i in $(seq 100); do echo line $i; done; echo why >&2; exit ${CODE:-3}"]
+    machine.apply(pod("asked", command=says, terminationMessagePolicy="FallbackToLogsOnError", restartPolicy="Never"),
+                  pod("comes-back", command=says, terminationMessagePolicy="FallbackToLogsOnError"),
+                  pod("not-asked", command=says, restartPolicy="Never"),
+                  pod("well", command=says, env=[{"name": "CODE", "value": "0"}], terminationMessagePolicy="FallbackToLogsOnError", restartPolicy="Never"))
+    want = "".join(f"line {i}\n" for i in range(22, 101)) + "why\n"
+
+    def end_of(name, phase):
+        return machine.wait_phase(name, phase)["status"]["containerStatuses"][0]["state"]["terminated"]
+
+    assert sorted(end_of("asked", "Failed")["message"].splitlines()) == sorted(want.splitlines())
+    assert "message" not in end_of("not-asked", "Failed") and "message" not in end_of("well", "Succeeded")
+
+    def ended_before():
+        (container,) = (machine.status("comes-back") or {}).get("containerStatuses", [{}])
+        return container.get("lastState", {}).get("terminated")
+
+    assert "why" in machine.wait(ended_before, "it was started again")["message"].splitlines()
+    for name in ("asked", "comes-back", "not-asked", "well"):
+        told = machine.api.call("GET", f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3D{name}")["items"]
+        assert not [e for e in told if "not served" in e["message"]]
+        machine.delete(name)
+
+
 def test_a_crash_is_restarted_and_then_paused(machine):
     machine.apply(pod("crash", command=["sh", "-c", "echo attempt; exit 4"]))
 
