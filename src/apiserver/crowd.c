@@ -112,7 +112,7 @@ static void leave_if_gone(struct crowd *c, struct line *l)
     free(old.places);
 }
 
-/* Nobody may ever read it, so it is kept in a quarter of the memory. If it is not there any more, what stands there has a place. */
+/* Nobody may ever read it, so it is kept in a third of the memory. If it is not there any more, what stands there has a place. */
 static void line_up(struct crowd *c, struct object *o)
 {
     struct line *l = line_of(c, o);

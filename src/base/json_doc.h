@@ -23,7 +23,8 @@ struct json_doc {
     size_t text_n : 63;
     size_t
         is_lean : 1; /* the text holds those strings and numbers that are not common, so it may be shorter than the compact form */
-    uint8_t text[];  /* the copy, strings unescaped in place; JSON_PAD_BYTES of NULs follow, of a lean one its nodes */
+    /* The copy, strings unescaped in place; JSON_PAD_BYTES of NULs follow, of a lean one its nodes. */
+    uint8_t text[];
 };
 
 /* Why a parse stopped. */
