@@ -104,6 +104,7 @@ class Follower(threading.Thread):
         self.check(answer.status, answer.status if answer.status == 200 else answer.read())
         self.resumed += 1
         for line in answer:
+            self.heard_at = time.monotonic()  # a watch lives long: patience begins with its last word, not with its first
             event = json.loads(line)  # half a line is no event
             if event["type"] == "ERROR" and event["object"]["code"] == 410 and self.journal.api.kind == "real":
                 raise Forgotten
