@@ -3,7 +3,8 @@
  * Owns:     the exchange as any handler, the call, a switched connection; for as long as any of them is there.
  * Streams:  both bodies as they come, with back-pressure. The client's is not asked for before there is a connection to the
  *           sandbox: until then nothing was used up, and a connection that nobody took can be tried again.
- * Retries:  only those. What may have reached a sandbox is never said twice.
+ * Retries:  only those. What may have reached a sandbox is never said twice, but for GET, HEAD and OPTIONS on a kept connection
+ *           that closed without an answer (http/client.h).
  * Ends:     exactly once, with one line in the log and one sample.
  */
 #ifndef SILICA_ROUTER_HOP_H
