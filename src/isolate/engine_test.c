@@ -130,19 +130,23 @@ static enum engine_status status_of(const char *name)
     return info.status;
 }
 
+static bool has_said(const char *name, const char *word)
+{
+    OWN(buf_done) struct buf log = BUF_INIT(1 << 20);
+    OWN_FD int dir_fd = -1, fd = -1;
+    struct err e;
+
+    if (engine_open_logs(en, name, &dir_fd, &e) < 0)
+        fail_msg("%s", e.msg);
+    fd = openat(dir_fd, DIR_LOG, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && fd_read_all(fd, &log, &e) == 0 && strstr(buf_cstr(&log), word);
+}
+
 /* Until its command has said so: others write to the log too, such as a sanitizer at PID 1's start. */
 static void wait_for_word(const char *name, const char *word)
 {
-    struct err e;
-
     for (int tries = 0; tries < WAIT_MS / 10; tries++) {
-        OWN(buf_done) struct buf log = BUF_INIT(1 << 20);
-        OWN_FD int dir_fd = -1, fd = -1;
-
-        if (engine_open_logs(en, name, &dir_fd, &e) < 0)
-            fail_msg("%s", e.msg);
-        fd = openat(dir_fd, DIR_LOG, O_RDONLY | O_CLOEXEC);
-        if (fd >= 0 && fd_read_all(fd, &log, &e) == 0 && strstr(buf_cstr(&log), word))
+        if (has_said(name, word))
             return;
         (void)poll(NULL, 0, 10);
     }
@@ -227,6 +231,20 @@ static void ends_with_its_command(void **state)
     expect_exit("told", 5);
     assert_int_equal(engine_signal(en, "told", SIGUSR1, &e), -1);
     assert_int_equal(e.code, ERR_CLOSED);
+}
+
+/* More than the keeper takes at once, in a sandbox that stays: who hears of the end finds all of it in the log. */
+static void all_is_logged_before_the_end_is_told(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "wordy%d", i);
+        create((struct engine_create){ .is_kept = true }, name, "seq 9000; echo the very last");
+        expect_exit(name, 0);
+        assert_true(has_said(name, "the very last"));
+    }
 }
 
 static void paused(void **state)
@@ -378,6 +396,7 @@ static int run_all(void)
         cmocka_unit_test_setup_teardown(made_listed_destroyed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(commands_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ends_with_its_command, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_is_logged_before_the_end_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(paused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reached, set_up, tear_down),
         cmocka_unit_test_setup_teardown(control_is_the_owners, set_up, tear_down),

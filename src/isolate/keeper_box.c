@@ -181,11 +181,17 @@ static void on_output(void *ctx, unsigned ready)
     ev_timer_start(p->box->keeper->loop, &p->rest, DOSE_REST_MS, rested, p);
 }
 
-/* PID 1 has ended and all of its namespace with it. Should somebody else hold the other end still, we do not wait for it. */
-static void drain(struct kept_pipe *p)
+/* What a command wrote before it ended is in the log before its end is told: who follows the log stops there. */
+static void catch_up(struct kept_pipe *p)
 {
     for (int i = 0; i < DRAIN_DOSES && p->fd >= 0 && read_dose(p); i++)
         continue;
+}
+
+/* PID 1 has ended and all of its namespace with it. Should somebody else hold the other end still, we do not wait for it. */
+static void drain(struct kept_pipe *p)
+{
+    catch_up(p);
     close_pipe(p);
 }
 
@@ -315,6 +321,8 @@ static void take_exit(struct kept *b, struct span number)
     b->exit.code = (int)code;
     b->exit.ended_ms = wall_ms();
     ev_timer_stop(b->keeper->loop, &b->timeout);
+    catch_up(&b->out[0]);
+    catch_up(&b->out[1]);
     record_exit(b);
     tell_exit(b);
 }
