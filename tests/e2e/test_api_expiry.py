@@ -44,10 +44,23 @@ def test_events_go_after_their_time():
 def test_events_have_a_ceiling():
     with controlplane.Silica("--log-level", "warn", "--event-ttl", "30s", "--max-events", "100") as api:
         connection = Connection(api)
-        for i in range(130):
+        for i in range(100):
             assert connection.call("POST", PATH, event(f"e{i:03}"))[0] == 201
         again = {"message": "it happened again"}
         assert connection.call("PATCH", f"{PATH}/e000", again, "application/merge-patch+json")[0] == 200
+        for i in range(100, 130):
+            assert connection.call("POST", PATH, event(f"e{i:03}"))[0] == 201
         wait_until(lambda: len(names(connection)) == 100, 25, "the oldest are gone")
         left = names(connection)
         assert "e000" in left and left[1:] == [f"e{i:03}" for i in range(31, 130)]
+
+
+def test_the_ceiling_does_not_wait_for_a_sweep():
+    """With an hour to live the next sweep is a minute away; the first Events over the ceiling are gone long before, and a warning stays."""
+    with controlplane.Silica("--log-level", "warn", "--max-events", "100") as api:
+        connection = Connection(api)
+        assert connection.call("POST", PATH, dict(event("a-warning"), type="Warning"))[0] == 201
+        for i in range(170):
+            assert connection.call("POST", PATH, event(f"e{i:03}"))[0] == 201
+        wait_until(lambda: len(names(connection)) == 100, 20, "the oldest are gone")
+        assert names(connection) == ["a-warning"] + [f"e{i:03}" for i in range(71, 170)]
