@@ -118,25 +118,12 @@ void ground_done(struct ground *g)
 
 /* ---- what is put on it ---- */
 
-static int hold(const struct plan_row *row)
-{
-    OWN_FD int fd = mounts_clone_row(row);
-    struct mount_attr attr = { .propagation = MS_PRIVATE };
-    struct err ignored;
-
-    if (fd < 0 ||
-        syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) < 0 ||
-        mounts_restrict(fd, row->flags, &ignored) < 0)
-        return -1;
-    return take_fd(&fd);
-}
-
 bool ground_hold(const struct plan *plan, int *tree_fds)
 {
     for (size_t i = 0; i < plan->n; i++) {
         if (plan->rows[i].op != PLAN_BIND || tree_fds[i] >= 0)
             continue;
-        tree_fds[i] = hold(&plan->rows[i]);
+        tree_fds[i] = mounts_hold_row(&plan->rows[i], -1);
         if (tree_fds[i] < 0)
             return false;
     }

@@ -49,6 +49,24 @@ int mounts_restrict(int tree_fd, unsigned flags, struct err *e)
     return 0;
 }
 
+int mounts_hold_row(const struct plan_row *row, int map_fd)
+{
+    OWN_FD int fd = mounts_clone_row(row);
+    /* Private: what the host mounts below a volume later does not show inside. */
+    struct mount_attr attr = { .propagation = MS_PRIVATE };
+    struct err ignored;
+
+    if (map_fd >= 0) {
+        attr.attr_set = MOUNT_ATTR_IDMAP;
+        attr.userns_fd = (uint64_t)map_fd;
+    }
+    if (fd < 0 ||
+        syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) < 0 ||
+        mounts_restrict(fd, row->flags, &ignored) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
 int mounts_init(struct mounts *m, const struct plan *plan, struct frame *frame, struct err *e)
 {
     m->plan = plan;

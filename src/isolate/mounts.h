@@ -29,6 +29,9 @@ int mounts_clone_row(const struct plan_row *row);
 int mounts_place(int tree_fd, int target_fd, const char *name);
 /* Only ever adds restrictions (enum plan_flag): in a user namespace those of the host's mounts are locked anyway. */
 int mounts_restrict(int tree_fd, unsigned flags, struct err *e);
+/* A copy of what a bind row shows, restricted as it says, taken by the parent for the child: its descriptor, or -1. map_fd: with
+ * ids as this user namespace has them; -1: as they are. */
+int mounts_hold_row(const struct plan_row *row, int map_fd);
 /* Makes the mount itself read-only, and none that is below it. -1 with errno. */
 int mounts_seal(int tree_fd);
 

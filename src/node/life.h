@@ -22,9 +22,9 @@ enum life_policy { LIFE_ALWAYS, LIFE_ON_FAILURE, LIFE_NEVER };
 
 enum life_state { RUN_NONE, RUN_UP, RUN_OVER };
 
-/* One attempt of a container. */
 #define LIFE_MESSAGE_BYTES 2049 /* the kubelet's ceiling for last words, and an end */
 
+/* One attempt of a container. */
 struct life_run {
     enum life_state state;
     uint32_t attempt; /* how often it was started before */
