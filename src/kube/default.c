@@ -231,7 +231,7 @@ static void normal_members(const struct schema_type *t, struct json_node *node,
     }
     for (size_t i = 0; i < t->field_count; i++) {
         const struct schema_field *f = &t->fields[i];
-        const char *preset = f->preset ? f->preset : f->fill;
+        const char *preset = default_preset(f);
         struct json_node *v;
 
         if (!preset && !(f->flags & SCHEMA_ALWAYS))

@@ -5,6 +5,8 @@
 #include "kube/quantity.h"
 #include "kube/time.h"
 
+#include <string.h>
+
 bool default_is_same_view(const struct json_node *a, const struct json_node *b)
 {
     return json_node_view(a) && json_node_view(a) == json_node_view(b);
@@ -45,6 +47,14 @@ bool default_is_zero_null(const struct schema_field *f)
     return f->shape != SCHEMA_SINGLE || f->flags & SCHEMA_POINTER || f->value == SCHEMA_BYTES ||
            f->value == SCHEMA_TIME || f->value == SCHEMA_MICROTIME || f->value == SCHEMA_RAW ||
            f->value == SCHEMA_STRINGS;
+}
+
+/* An empty text is not written by core kinds, so it is no value to put there either. */
+const char *default_preset(const struct schema_field *f)
+{
+    const char *preset = f->preset ? f->preset : f->fill;
+
+    return preset && strcmp(preset, "\"\"") == 0 && !(f->flags & SCHEMA_POINTER) ? NULL : preset;
 }
 
 static bool is_canonical_quantity(const struct json *v)
@@ -143,7 +153,7 @@ bool default_is_done(const struct schema_type *t, const struct json *v)
     }
     for (size_t i = 0; i < t->field_count; i++) {
         const struct schema_field *f = &t->fields[i];
-        bool has_preset = f->preset || f->fill;
+        bool has_preset = default_preset(f);
         const struct json *value;
 
         if (!has_preset && !(f->flags & SCHEMA_ALWAYS))

@@ -28,6 +28,8 @@ bool default_is_same_view(const struct json_node *a, const struct json_node *b);
 bool default_is_empty(const struct schema_field *f, enum json_type type, size_t n, bool is_zero);
 /* What Go writes for its zero is null. */
 bool default_is_zero_null(const struct schema_field *f);
+/* What a core kind puts where nothing is, as JSON; NULL: nothing. */
+const char *default_preset(const struct schema_field *f);
 /* A member that a typed decoder would not keep. f is NULL where the name is no field; is_without: default_is_empty. */
 bool default_is_dropped(const struct schema_type *t, const struct schema_field *f, struct span name,
                         bool is_null, bool is_without);

@@ -81,6 +81,9 @@ static const struct row {
       "\"reportingInstance\":\"i\",\"action\":\"a\",\"reason\":\"r\",\"regarding\":{\"kind\":\"Pod\",\"namespace\":\"default\",\"name\":"
       "\"p\"},\"note\":\"m\",\"type\":\"Normal\",\"deprecatedSource\":{},\"deprecatedFirstTimestamp\":null,"
       "\"deprecatedLastTimestamp\":null}" },
+    { "references without a name stay without", "", "v1", "serviceaccounts",
+      "{\"metadata\":{\"name\":\"x\"},\"imagePullSecrets\":[{\"name\":\"\"},{}]}",
+      "{\"metadata\":{\"name\":\"x\"},\"imagePullSecrets\":[{},{}]}" },
     { "lease: times become UTC", "coordination.k8s.io", "v1", "leases",
       "{\"metadata\":{\"name\":\"x\"},\"spec\":{\"renewTime\":\"2026-11-16T10:30:00.123456+01:00\"}}",
       "{\"metadata\":{\"name\":\"x\"},\"spec\":{\"renewTime\":\"2026-11-16T09:30:00.123456Z\"}}" },
