@@ -16,7 +16,7 @@ enum was {
 struct writing {
     struct json_out o;
     struct json_edit *ed;
-    bool is_given_up; /* an identity twice, or a list too long */
+    bool is_given_up; /* an identity twice or none, or a list too long */
 };
 
 static enum was was_member(const struct place *p, enum was was, struct span name)
@@ -96,8 +96,10 @@ static void put_elements(struct writing *w, const struct place *p, const struct 
     {
         struct span id = place_identity_of(p, element, w->ed);
 
-        if (!id.p)
-            continue;
+        if (!id.p) {
+            w->is_given_up = true;
+            return;
+        }
         for (size_t k = 0; k < seen_n; k++)
             w->is_given_up |= span_eq(seen[k], id);
         seen[seen_n++] = id;
