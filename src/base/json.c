@@ -15,9 +15,7 @@ void json_doc_unref(struct json_doc *doc)
 {
     if (!doc || __atomic_fetch_sub(&doc->refs, 1, __ATOMIC_ACQ_REL) != 1)
         return;
-    if (doc->bytes)
-        buf_done(doc->bytes);
-    free(doc->bytes);
+    json_doc_unref(doc->other);
     if (!doc->is_lean) /* there they are in the same block */
         free(doc->nodes);
     free(doc);
@@ -31,37 +29,9 @@ void json_doc_done(struct json_doc **doc)
 
 const struct json *json_doc_root(const struct json_doc *doc)
 {
-    return doc ? doc->nodes : NULL;
-}
-
-struct span json_doc_bytes(struct json_doc *doc)
-{
-    struct buf *made, *there = __atomic_load_n(&doc->bytes, __ATOMIC_ACQUIRE);
-    struct err e;
-
-    if (there)
-        return buf_span(there);
-    made = NEW(struct buf);
-    /* The compact form is never longer: no escape is written longer than it was read. What is lean was parsed once. */
-    made->max = doc->is_lean ? JSON_COMPACT_MAX_BYTES : doc->text_n;
-    if (buf_reserve(made, doc->text_n, &e) < 0 || json_write(doc->nodes, made, &e) < 0)
-        abort();
-    made->p = own_resize(made->p, made->n + 1, 1);
-    made->cap = made->n + 1;
-    if (__atomic_compare_exchange_n(&doc->bytes, &there, made, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
-        return buf_span(made);
-    buf_done(made); /* another thread was first */
-    free(made);
-    return buf_span(there);
-}
-
-size_t json_doc_memory(const struct json_doc *doc)
-{
-    const struct buf *bytes = __atomic_load_n(&doc->bytes, __ATOMIC_ACQUIRE);
-
-    return sizeof *doc + doc->text_n + (doc->is_lean ? 0 : JSON_PAD_BYTES) +
-           doc->node_count * sizeof *doc->nodes + (bytes ? sizeof *bytes + bytes->cap : 0);
+    if (!doc)
+        return NULL;
+    return doc->is_packed ? json_unpack(doc)->nodes : doc->nodes;
 }
 
 const char *json_type_name(const struct json *v)

@@ -95,6 +95,14 @@ struct span json_doc_bytes(struct json_doc *doc);
  * alike are kept once, those that many lean documents hold once for all of them (a bounded number, for good), documents
  * that hold nothing else are often one, and the compact form is made when it is asked for. */
 struct json_doc *json_doc_lean(const struct json_doc *doc);
+/* A reference to a document that says the same and is the compact form alone, in one block: for those who keep many and write
+ * them. The tree is made when somebody asks for the root, and kept as long as the document. One that was given before is given
+ * again, unless it has a tree by now. */
+struct json_doc *json_doc_packed(struct json_doc *doc);
+/* It is such a one, and has no tree. */
+bool json_doc_is_packed(const struct json_doc *doc);
+/* How often a packed document got a tree, in this process. */
+uint64_t json_unpack_count(void);
 /* Heap bytes the document holds, cached form included. */
 size_t json_doc_memory(const struct json_doc *doc);
 

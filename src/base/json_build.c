@@ -123,7 +123,7 @@ struct json_doc *json_build(struct json_node *node, size_t bytes)
     struct json_doc *doc;
     struct build b;
 
-    if (n == SIZE_MAX)
+    if (n == SIZE_MAX || json_node_is_deeper(node, JSON_DEPTH_MAX)) /* a view below may be */
         return NULL;
     doc = malloc(sizeof *doc + bytes + 2 * JSON_PAD_BYTES);
     b.nodes = b.at = malloc(n * sizeof *b.nodes);

@@ -19,13 +19,20 @@ struct json_doc {
     uint32_t node_count;
     struct json
         *nodes; /* its own block, as it grows while the text must stay; of a lean one in this one */
-    struct buf *bytes; /* atomic: the cached compact form, or NULL */
-    size_t text_n : 63;
+    struct json_doc *
+        other; /* atomic: its packed form, which is the cached compact form, or NULL; of a packed one its tree */
+    size_t text_n : 62;
     size_t
         is_lean : 1; /* the text holds those strings and numbers that are not common, so it may be shorter than the compact form */
+    size_t is_packed : 1; /* the text is the compact form and a NUL, and there are no nodes */
     /* The copy, strings unescaped in place; JSON_PAD_BYTES of NULs follow, of a lean one its nodes. */
     uint8_t text[];
 };
+
+/* json_pack.c: a packed document that has this compact form. */
+struct json_doc *json_pack(struct span compact);
+/* The tree of a packed one; made at the first call, and its own. */
+const struct json_doc *json_unpack(const struct json_doc *packed);
 
 /* Why a parse stopped. */
 struct json_fault {

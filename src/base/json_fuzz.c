@@ -67,6 +67,16 @@ static void check_lean(struct json_doc *doc, struct span compact)
     assert(span_eq(json_doc_bytes(lean), compact));
 }
 
+static void check_packed(struct json_doc *doc, struct span compact)
+{
+    OWN(json_doc_done) struct json_doc *packed = json_doc_packed(doc), *again = NULL;
+
+    check_shape(json_doc_root(packed));
+    assert(span_eq(json_doc_bytes(packed), compact));
+    again = json_doc_packed(packed);
+    assert(json_doc_is_packed(again) && span_eq(json_doc_bytes(again), compact));
+}
+
 static void check_accepted(struct span text, struct json_doc *doc)
 {
     const struct json *root = json_doc_root(doc);
@@ -78,6 +88,7 @@ static void check_accepted(struct span text, struct json_doc *doc)
     check_shape(root);
     assert(compact.n <= text.n);
     check_lean(doc, compact);
+    check_packed(doc, compact);
     check_form(root, 0, compact);
     check_form(root, JSON_PRETTY, compact);
     check_form(root, JSON_HTML_SAFE, compact);

@@ -143,10 +143,13 @@ static void place_all(struct lean *l, uint32_t count)
 
 struct json_doc *json_doc_lean(const struct json_doc *doc)
 {
-    struct lean l = { .nodes = doc->nodes, .mask = 15 };
+    struct lean l = { .mask = 15 };
     struct json_doc *made;
     size_t nodes_at;
 
+    if (doc->is_packed)
+        doc = json_unpack(doc);
+    l.nodes = doc->nodes;
     while (l.mask < 2 * (uint64_t)doc->node_count && l.mask < UINT32_MAX / 2)
         l.mask = l.mask * 2 + 1;
     l.slots = own_array((size_t)l.mask + 1, sizeof *l.slots);

@@ -385,17 +385,14 @@ int json_node_write(struct json_node *node, struct buf *out, struct err *e)
     return -1;
 }
 
-/* The text is the node's compact form, so it is the document's cached one too. Takes the block of *text. */
-static int make_doc(struct json_node *node, struct buf *text, struct json_doc **ret, struct err *e)
+/* The text is the node's compact form, so it is the document's cached one too. */
+static int make_doc(struct json_node *node, struct span text, struct json_doc **ret, struct err *e)
 {
-    struct json_doc *doc = json_build(node, text->n);
+    struct json_doc *doc = json_build(node, text.n);
 
-    if (!doc && json_parse(buf_span(text), NULL, &doc, e) < 0)
+    if (!doc && json_parse(text, NULL, &doc, e) < 0)
         return -1;
-    doc->bytes = NEW(struct buf);
-    buf_move(doc->bytes, text);
-    doc->bytes->p = own_resize(doc->bytes->p, doc->bytes->n + 1, 1);
-    doc->bytes->cap = doc->bytes->n + 1;
+    doc->other = json_pack(text);
     *ret = doc;
     return 0;
 }
@@ -411,7 +408,7 @@ int json_node_freeze(struct json_node *node, struct json_doc **ret, struct err *
     }
     if (json_node_write(node, &text, e) < 0)
         return -1;
-    return make_doc(node, &text, ret, e);
+    return make_doc(node, buf_span(&text), ret, e);
 }
 
 int json_node_settle(struct json_node *node, struct err *e)
@@ -436,5 +433,5 @@ int json_doc_of(const struct json *v, struct json_doc **ret, struct err *e)
 
     if (json_write(v, &text, e) < 0)
         return -1;
-    return make_doc(&(struct json_node){ .v = *v, .view = v }, &text, ret, e);
+    return make_doc(&(struct json_node){ .v = *v, .view = v }, buf_span(&text), ret, e);
 }
