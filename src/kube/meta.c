@@ -44,13 +44,6 @@ bool object_has_finalizer(const struct object *o, const char *name)
     return false;
 }
 
-size_t object_finalizer_count(const struct object *o)
-{
-    const struct json *list = json_get(object_meta(o), "finalizers");
-
-    return json_type(list) == JSON_ARRAY ? json_count(list) : 0;
-}
-
 /* In one walk of its members: every event of a dependent asks for it. */
 static bool read_owner(const struct json *owner, struct object_owner *ret)
 {

@@ -11,8 +11,10 @@ struct object {
     const struct kind *kind;
     uint64_t version;
     int64_t generation;
-    const char *name, *name_space, *uid; /* in the metadata document */
-    bool is_deleting;
+    const char *name, *name_space,
+        *uid; /* in the metadata document; of a packed one behind the members' names */
+    bool is_deleting, has_owners;
+    uint32_t finalizers;
     const char *view;               /* the version it shows, of an `other`; a constant */
     struct object *other;           /* atomic: itself in another version, made on demand */
     struct object_member members[]; /* metadata first; the names' texts follow the array */
@@ -35,17 +37,29 @@ static struct json_doc *empty_meta(void)
     return doc;
 }
 
-/* Reads what is asked for all the time. */
+/* Reads what is asked for all the time, in one walk; of members of one name the last counts. */
 static void note_meta(struct object *o)
 {
-    const struct json *meta = json_doc_root(o->members[0].doc);
+    o->name = o->name_space = o->uid = "";
+    JSON_MEMBERS(key, value, json_doc_root(o->members[0].doc))
+    {
+        struct span name = json_str(key);
 
-    o->name = text_or_empty(json_get(meta, "name"));
-    o->name_space = text_or_empty(json_get(meta, "namespace"));
-    o->uid = text_or_empty(json_get(meta, "uid"));
-    o->is_deleting = json_type(json_get(meta, "deletionTimestamp")) == JSON_STRING;
-    if (!json_i64(json_get(meta, "generation"), &o->generation))
-        o->generation = 0;
+        if (span_is(name, "name"))
+            o->name = text_or_empty(value);
+        else if (span_is(name, "namespace"))
+            o->name_space = text_or_empty(value);
+        else if (span_is(name, "uid"))
+            o->uid = text_or_empty(value);
+        else if (span_is(name, "deletionTimestamp"))
+            o->is_deleting = json_type(value) == JSON_STRING;
+        else if (span_is(name, "generation"))
+            o->generation = json_i64(value, &o->generation) ? o->generation : 0;
+        else if (span_is(name, "ownerReferences"))
+            o->has_owners = json_count(value) > 0;
+        else if (span_is(name, "finalizers"))
+            o->finalizers = json_type(value) == JSON_ARRAY ? (uint32_t)json_count(value) : 0;
+    }
 }
 
 /* Takes no references: the documents' become the object's. members[0] is metadata. */
@@ -270,6 +284,16 @@ bool object_is_deleting(const struct object *o)
     return o->is_deleting;
 }
 
+bool object_has_owners(const struct object *o)
+{
+    return o->has_owners;
+}
+
+size_t object_finalizer_count(const struct object *o)
+{
+    return o->finalizers;
+}
+
 static const struct object_member *find(const struct object *o, const char *name)
 {
     for (uint32_t i = 0; i < o->n; i++)
@@ -328,21 +352,82 @@ struct object *object_lean(const struct object *o)
     return assemble(o->kind, o->version, members, o->n);
 }
 
-struct object *object_with_version(const struct object *o, uint64_t version)
+bool object_is_packed(const struct object *o)
 {
-    struct object *made = malloc(o->bytes);
+    for (uint32_t i = 0; i < o->n; i++)
+        if (!json_doc_is_packed(o->members[i].doc))
+            return false;
+    return !__atomic_load_n(&o->other, __ATOMIC_ACQUIRE);
+}
+
+static bool is_inside(const struct object *o, const char *text)
+{
+    return (uintptr_t)text - (uintptr_t)o < o->bytes;
+}
+
+/* Where a text of `o` is in its copy: in the same place of the block, or in a document that both hold. */
+static const char *text_in(const struct object *made, const struct object *o, const char *text)
+{
+    return is_inside(o, text) ? (const char *)made + (text - (const char *)o) : text;
+}
+
+/* The block again, with `more` bytes behind it; without references. */
+static struct object *copy_block(const struct object *o, size_t more)
+{
+    struct object *made = malloc(o->bytes + more);
 
     if (!made)
         abort(); /* the policy of own.h; not zeroed as own_new would */
     memcpy(made, o, o->bytes);
     made->refs = 1;
-    made->version = version;
+    made->bytes = o->bytes + more;
     made->view = NULL;
     made->other = NULL;
-    for (uint32_t i = 0; i < o->n; i++) {
-        (void)json_doc_ref(o->members[i].doc);
-        made->members[i].name = (const char *)made + (o->members[i].name - (const char *)o);
-    }
+    made->name = text_in(made, o, o->name);
+    made->name_space = text_in(made, o, o->name_space);
+    made->uid = text_in(made, o, o->uid);
+    for (uint32_t i = 0; i < o->n; i++)
+        made->members[i].name = text_in(made, o, o->members[i].name);
+    return made;
+}
+
+struct object *object_with_version(const struct object *o, uint64_t version)
+{
+    struct object *made = copy_block(o, 0);
+
+    made->version = version;
+    for (uint32_t i = 0; i < o->n; i++)
+        (void)json_doc_ref(made->members[i].doc);
+    return made;
+}
+
+/* Bytes of a text that is not in the block. */
+static size_t bytes_outside(const struct object *o, const char *text)
+{
+    return is_inside(o, text) ? 0 : strlen(text) + 1;
+}
+
+/* Puts such a text at *at. */
+static void bring_in(struct object *made, size_t *at, const char **text)
+{
+    size_t bytes = bytes_outside(made, *text);
+
+    if (bytes)
+        *text = memcpy((char *)made + *at, *text, bytes);
+    *at += bytes;
+}
+
+struct object *object_packed(const struct object *o)
+{
+    struct object *made = copy_block(o, bytes_outside(o, o->name) + bytes_outside(o, o->uid) +
+                                            bytes_outside(o, o->name_space));
+    size_t at = o->bytes;
+
+    bring_in(made, &at, &made->name); /* packed metadata has no texts */
+    bring_in(made, &at, &made->uid);
+    bring_in(made, &at, &made->name_space);
+    for (uint32_t i = 0; i < o->n; i++)
+        made->members[i].doc = json_doc_packed(o->members[i].doc);
     return made;
 }
 

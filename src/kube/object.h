@@ -49,6 +49,8 @@ uint64_t object_version(const struct object *o);
 int64_t object_generation(const struct object *o);
 /* It has a deletionTimestamp. */
 bool object_is_deleting(const struct object *o);
+/* It has ownerReferences. */
+bool object_has_owners(const struct object *o);
 /* A member's value, or NULL. metadata is without its resourceVersion. */
 const struct json *object_member(const struct object *o, const char *name);
 const struct json *object_meta(const struct object *o);
@@ -83,6 +85,11 @@ struct object *object_with_version(const struct object *o, uint64_t version);
 
 /* The same in about half the memory, nothing shared: for copies that are looked at and seldom written (json_doc_lean). */
 struct object *object_lean(const struct object *o);
+/* The same as bytes alone (json_doc_packed), which others of its versions share: for what is kept, written out and seldom looked into. A
+ * member becomes a tree again when somebody looks into it, and stays one. Names, uid, owners and finalizers cost no look. */
+struct object *object_packed(const struct object *o);
+/* No member is a tree. */
+bool object_is_packed(const struct object *o);
 
 /* What the server stamps. Zeroes and NULLs leave a field as it is. */
 struct meta_change {

@@ -206,6 +206,66 @@ static void test_a_lean_one_says_the_same(void **state)
     object_unref(lean);
 }
 
+static void test_a_packed_one_says_the_same(void **state)
+{
+    static const char body[] =
+        "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\","
+        "\"deletionTimestamp\":\"2026-11-18T00:00:00Z\",\"generation\":3,\"finalizers\":[\"x/y\",\"x/z\"],"
+        "\"ownerReferences\":[{\"name\":\"o\"}]},\"spec\":{\"nodeName\":\"a\"}}";
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+    OWN(buf_done) struct buf one = BUF_INIT(4096), other = BUF_INIT(4096);
+    OWN(object_done) struct object *packed = NULL, *later = NULL, *again = NULL;
+    struct object *o = NULL;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(json_parse(SPAN(body), NULL, &doc, &e), 0);
+    assert_int_equal(object_parse(kind_find("", "v1", "pods"), json_doc_root(doc), &o, &e), 0);
+    assert_false(object_is_packed(o));
+    packed = object_packed(o);
+    assert_int_equal(object_write(o, "v1", &one, &e), 0);
+    object_unref(o);
+    assert_int_equal(object_write(packed, "v1", &other, &e), 0);
+    assert_string_equal(buf_cstr(&one), buf_cstr(&other));
+    later = object_with_version(packed, 8);
+    assert_string_equal(object_name(later), "a");
+    assert_string_equal(object_namespace(later), "n");
+    assert_string_equal(object_uid(later), "u");
+    assert_int_equal(object_version(later), 8);
+    assert_int_equal(object_generation(later), 3);
+    assert_true(object_is_deleting(later) && object_has_owners(later));
+    assert_int_equal(object_finalizer_count(later), 2);
+    assert_true(object_is_packed(later)); /* none of that was a look into it */
+    assert_true(object_is_same(packed, later));
+    assert_string_equal(object_text(later, "spec.nodeName"), "a");
+    assert_false(object_is_packed(packed)); /* the two share it */
+    again = object_packed(later);
+    assert_true(object_is_packed(again));
+    assert_string_equal(object_name(again), "a");
+}
+
+/* What a change of status leaves as it was is there once, also when it was looked into meanwhile. */
+static void test_packed_versions_share_members(void **state)
+{
+    OWN(json_doc_done) struct json_doc *doc = NULL, *status = NULL;
+    OWN(object_done)
+    struct object *one = NULL, *two = NULL, *old = NULL, *old_again = NULL, *new = NULL;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(
+        json_parse(SPAN("{\"metadata\":{\"name\":\"a\"},\"spec\":{\"a\":1}}"), NULL, &doc, &e), 0);
+    assert_int_equal(json_parse(SPAN("{\"b\":1}"), NULL, &status, &e), 0);
+    assert_int_equal(object_parse(kind_find("", "v1", "pods"), json_doc_root(doc), &one, &e), 0);
+    old = object_packed(one);
+    assert_int_equal(object_with(old, "status", status, &two, &e), 0);
+    (void)object_member(old, "spec");
+    old_again = object_packed(old);
+    new = object_packed(two);
+    assert_ptr_equal(object_member_doc(old_again, "spec"), object_member_doc(new, "spec"));
+    assert_ptr_equal(object_member_doc(old_again, "metadata"), object_member_doc(new, "metadata"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +275,8 @@ int main(void)
         cmocka_unit_test(test_thaw_and_freeze),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_a_lean_one_says_the_same),
+        cmocka_unit_test(test_a_packed_one_says_the_same),
+        cmocka_unit_test(test_packed_versions_share_members),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
