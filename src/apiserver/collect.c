@@ -32,11 +32,6 @@ void collect_look_at(struct collect *c, unsigned kind, const struct object *o)
 
 /* ---- events ---- */
 
-bool collect_has_owners(const struct object *o)
-{
-    return json_count(json_get(object_meta(o), "ownerReferences")) > 0;
-}
-
 static void wake_dependents(struct collect *c, const char *uid)
 {
     struct owner *owner = owners_find(&c->owners, uid);
@@ -103,12 +98,12 @@ static bool on_event(void *ctx, struct store_event *ev)
 
     if (is_nothing_new(ev))
         return true;
-    if (ev->before && collect_has_owners(ev->before))
+    if (ev->before && object_has_owners(ev->before))
         owners_remove(&c->owners, ev->before);
     if (ev->type != EVENT_DELETED) {
-        if (collect_has_owners(ev->now))
+        if (object_has_owners(ev->now))
             owners_add(&c->owners, ev->kind, ev->now);
-        if (object_is_deleting(ev->now) || collect_has_owners(ev->now) || ev->kind == c->namespaces)
+        if (object_is_deleting(ev->now) || object_has_owners(ev->now) || ev->kind == c->namespaces)
             collect_look_at(c, ev->kind, ev->now);
         return true;
     }
@@ -212,7 +207,7 @@ static void judge(struct collect *c, const struct ref *r)
     else if (object_is_deleting(o) && r->kind == c->volume_claims &&
              object_has_finalizer(o, IN_USE))
         collect_volume_claim(c, o);
-    else if (collect_has_owners(o))
+    else if (object_has_owners(o))
         collect_dependent(c, r->kind, o);
 }
 
@@ -250,9 +245,9 @@ static void start(struct collect *c)
     owners_done(&c->owners);
     shelf_walk_init(&walk, shelf, &from, false);
     while ((o = shelf_walk_next(&walk, &kind))) {
-        if (collect_has_owners(o))
+        if (object_has_owners(o))
             owners_add(&c->owners, kind, o);
-        if (object_is_deleting(o) || collect_has_owners(o) || kind == c->namespaces)
+        if (object_is_deleting(o) || object_has_owners(o) || kind == c->namespaces)
             collect_look_at(c, kind, o);
     }
     shelf_unref(shelf);

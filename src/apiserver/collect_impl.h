@@ -40,7 +40,6 @@ struct collect {
 struct object *collect_get(struct collect *c, const struct ref *r);
 /* In a later turn. */
 void collect_look_at(struct collect *c, unsigned kind, const struct object *o);
-bool collect_has_owners(const struct object *o);
 void collect_delete(struct collect *c, unsigned kind, struct object *o, enum op_propagation how);
 /* Changes the stored tree of an object; what it may become is decided by fn, false: nothing. */
 void collect_change(struct collect *c, unsigned kind, struct object *o,

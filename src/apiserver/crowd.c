@@ -219,6 +219,7 @@ static void start(struct crowd *c)
                                      .namespace = "",
                                      .name = "",
                                      .is_head = true,
+                                     .is_keeping = true,
                                      .on_event = on_event,
                                      .on_lost = on_lost,
                                      .ctx = c };

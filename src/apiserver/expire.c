@@ -63,12 +63,12 @@ static time_t last_time(const struct mortal *m, const struct object *o)
 static bool remove_one(struct expire *x, struct object *o)
 {
     struct shelf_key key = { x->kind, object_namespace(o), object_name(o) };
-    struct object *there = store_get(x->s->store, STORE_HEAD, &key);
+    const struct object *there = store_get(x->s->store, STORE_HEAD, &key);
     struct store_change change = { .op = STORE_DELETE, .object = o, .is_freeing = true };
     OWN(object_done) struct object *ignored = NULL;
     struct err e;
 
-    if (there != o || object_finalizer_count(o) ||
+    if (!there || object_version(there) != object_version(o) || object_finalizer_count(o) ||
         store_write(x->s->store, &change, &ignored, &e) < 0)
         return false;
     x->gone++;

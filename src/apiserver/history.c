@@ -14,13 +14,15 @@ struct ring {
     struct store_event **slots;
     size_t cap; /* a power of two */
     uint64_t first, told, end;
-    uint64_t lost; /* the version of the last event that was forgotten */
+    uint64_t old;     /* those before were given by history_next_old */
+    uint64_t lost;    /* the version of the last event that was forgotten */
+    unsigned keepers; /* watches that keep objects */
 };
 
 struct history {
     struct ev_loop *loop;
     struct ring *rings;
-    unsigned kinds;
+    unsigned kinds, old_kind;   /* old_kind: where history_next_old looks first */
     struct store_event **fresh; /* not on disk, oldest first; each is in its ring too */
     size_t fresh_count, fresh_cap, fresh_at;
     struct {
@@ -296,6 +298,31 @@ bool history_each(const struct history *h, unsigned kind, uint64_t version,
     return true;
 }
 
+struct store_event *history_find(const struct history *h, unsigned kind, uint64_t version)
+{
+    const struct ring *r = &h->rings[kind];
+    uint64_t at = version ? first_after(r, version - 1) : r->end;
+
+    return at < r->end && (*slot(r, at))->version == version ? *slot(r, at) : NULL;
+}
+
+struct store_event *history_next_old(struct history *h, uint64_t version)
+{
+    for (unsigned i = 0; i < h->kinds; i++, h->old_kind = (h->old_kind + 1) % h->kinds) {
+        struct ring *r = &h->rings[h->old_kind];
+
+        r->old = MAX(r->old, r->first);
+        if (r->old < r->told && (*slot(r, r->old))->version <= version)
+            return *slot(r, r->old++);
+    }
+    return NULL;
+}
+
+bool history_is_kept(const struct history *h, unsigned kind)
+{
+    return h->rings[kind].keepers > 0;
+}
+
 int history_watch(struct history *h, struct store_watch *w, uint64_t version, struct err *e)
 {
     struct ring *r = &h->rings[w->kind];
@@ -309,6 +336,7 @@ int history_watch(struct history *h, struct store_watch *w, uint64_t version, st
     if (h->watch_count >= h->bucket_count)
         grow_buckets(h);
     h->watch_count++;
+    r->keepers += w->is_keeping;
     link_watch(h, w);
     w->at = first_after(r, version);
     w->is_behind = w->at < end_for(w, r);
@@ -345,6 +373,7 @@ void store_watch_stop(struct store_watch *w)
     if (w->next)
         w->next->link = w->link;
     h->watch_count--;
+    h->rings[w->kind].keepers -= w->is_keeping;
     w->history = NULL;
 }
 

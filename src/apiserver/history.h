@@ -46,6 +46,7 @@ struct store_watch {
     unsigned kind;
     const char *namespace, *name; /* "": any. Borrowed as long as the watch runs */
     bool is_head;                 /* told before it is on disk: for readers in this process only */
+    bool is_keeping;              /* its owner keeps the objects that it is told of */
     /* False: it was taken, but no more until store_watch_resume. May stop this watch or others. */
     bool (*on_event)(void *ctx, struct store_event *ev);
     /* The place is gone; the watch has stopped. The owner lists again. */
@@ -74,6 +75,14 @@ void history_take_back(struct history *h);
 bool history_is_undone(const struct history *h, uint64_t version);
 /* Forgets the oldest events of all kinds up to this version. */
 void history_forget(struct history *h, uint64_t version);
+
+/* The next event on disk, up to this version, that this did not give yet; NULL: none. The caller may put objects into it that say
+ * the same. */
+struct store_event *history_next_old(struct history *h, uint64_t version);
+/* What happened to an object of the kind at this version, or NULL. */
+struct store_event *history_find(const struct history *h, unsigned kind, uint64_t version);
+/* A watch keeps the objects of the kind. */
+bool history_is_kept(const struct history *h, unsigned kind);
 
 /* Takes back, in *shelf, what happened to objects of a kind after `version` and is on disk. -1, ERR_GONE: the history
  * begins later, or there is more than can be taken back in a turn of the loop; *shelf is then as it was. */

@@ -28,6 +28,12 @@
 #define STORE_HISTORY_FULL 0 /* the same while the disk is full */
 #define STORE_GARBAGE_BATCH_MAX                                                                    \
     512 /* rows removed within one commit, beside two for each row that it adds: as many as that can supersede */
+#define STORE_FRESH_MAX 1024 /* writes that stay trees, as who made them may look again; some MB */
+#define STORE_FRESH_MS  1000 /* the same in time: between this and twice as long */
+#define STORE_SWEEP_MS                                                                             \
+    60000 /* trees that readers made of what rests live between this and twice as long */
+#define STORE_REST_SLICE      32   /* objects that are packed in one turn, some us each */
+#define STORE_SWEEP_SLICE     256  /* objects that are looked at in one turn */
 #define STORE_ROOM_RETRY_MS   2000 /* how often a full disk is looked at again */
 #define STORE_PUMP_EVENTS_MAX 512  /* deliveries to watchers in one turn of the loop */
 

@@ -95,6 +95,7 @@ static int begin(struct local_watch *w, const struct kube_watch_spec *spec)
                                      .namespace = w->want.namespace,
                                      .name = selection_name(&w->want),
                                      .is_head = true,
+                                     .is_keeping = true, /* informers do */
                                      .on_event = on_event,
                                      .on_lost = on_lost,
                                      .ctx = w };

@@ -167,12 +167,16 @@ static const struct kind *kind_of_resource(const struct store *st, struct span r
     return NULL;
 }
 
+/* Packed, as what rests is: most of it nobody looks into soon. */
 static int parse_row(const struct kind *kind, struct span body, struct object **ret, struct err *e)
 {
     OWN(json_doc_done) struct json_doc *doc = NULL;
+    OWN(object_done) struct object *o = NULL;
 
-    return json_parse(body, NULL, &doc, e) < 0 ? -1
-                                               : object_parse(kind, json_doc_root(doc), ret, e);
+    if (json_parse(body, NULL, &doc, e) < 0 || object_parse(kind, json_doc_root(doc), &o, e) < 0)
+        return -1;
+    *ret = object_packed(o);
+    return 0;
 }
 
 /* Made while the disk was full: nobody is told of it any more. */
@@ -248,6 +252,8 @@ static int begin(struct store *st, const struct store_config *config, struct err
     st->history_max_bytes =
         config->history_max_bytes ? config->history_max_bytes : STORE_HISTORY_MAX_BYTES;
     st->room_retry_ms = config->room_retry_ms ? config->room_retry_ms : STORE_ROOM_RETRY_MS;
+    st->rest.fresh_ms = config->fresh_ms ? config->fresh_ms : STORE_FRESH_MS;
+    st->rest.sweep_ms = config->sweep_ms ? config->sweep_ms : STORE_SWEEP_MS;
     if (disk_open(&(struct disk_config){ config->dir, config->vfs, config->checkpoint_pages },
                   &st->disk, e) < 0)
         return -1;
@@ -267,6 +273,7 @@ static int begin(struct store *st, const struct store_config *config, struct err
         return -1;
     if (!disk_is_reserved(st->disk))
         store_become_full(st);
+    store_rest_open(st);
     return 0;
 }
 
@@ -293,6 +300,7 @@ void store_close(struct store *st)
         return;
     st->is_closing = true;
     ev_timer_stop(st->loop, &st->room_timer);
+    store_rest_close(st);
     ev_post_cancel(&st->flush_task); /* what is left is written below, without the writer */
     ev_pool_free(st->writer);
     store_drain(st);

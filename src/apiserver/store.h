@@ -29,6 +29,7 @@ struct store_config {
     int checkpoint_pages;
     size_t history_max, history_max_bytes;
     uint64_t room_retry_ms;
+    uint64_t fresh_ms, sweep_ms;
 };
 
 enum store_op { STORE_CREATE, STORE_UPDATE, STORE_DELETE };

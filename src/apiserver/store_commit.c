@@ -337,6 +337,7 @@ static void accept(struct store *st, const struct batch *b)
     history_commit(st->history, st->committed_version);
     if (b->disk.garbage_count && !st->is_full) /* memory is not what is short then */
         history_forget(st->history, b->disk.compacted);
+    store_rest_later(st);
     end_waits(st, NULL);
 }
 

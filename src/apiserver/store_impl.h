@@ -43,6 +43,22 @@ struct batch {
     struct err e;
 };
 
+/* What is being packed. */
+struct store_rest {
+    struct ev_timer timer;
+    struct ev_task work;
+    uint64_t until; /* what happened up to this version is packed, or to be packed now */
+    uint64_t
+        committed; /* the version on disk at the last tick: what is older by the next has had its time */
+    uint64_t unpacked; /* json_unpack_count when the last sweep began */
+    uint64_t swept_ms; /* when that was */
+    uint64_t fresh_ms, sweep_ms;
+    bool is_soon;          /* the timer runs for what is fresh, not for the next sweep */
+    bool is_sweeping;      /* all that is on the head is looked at, */
+    unsigned at_kind;      /* from here, */
+    struct object *behind; /* and behind this one; or NULL */
+};
+
 struct store {
     struct ev_loop *loop;
     struct disk *disk;
@@ -67,6 +83,7 @@ struct store {
     bool
         is_garbage_resting; /* the last commit failed: garbage alone is no reason to try again at once */
     struct ev_timer room_timer;
+    struct store_rest rest;
     struct store_wait *waits, **waits_end;
     struct stale *stale; /* oldest first, a ring */
     size_t stale_first, stale_count, stale_cap, stale_bytes;
@@ -79,6 +96,12 @@ static inline unsigned store_kind_number(const struct store *st, const struct ki
 {
     return (unsigned)(k - st->kinds);
 }
+
+/* store_rest.c */
+void store_rest_open(struct store *st);
+/* Something was committed. */
+void store_rest_later(struct store *st);
+void store_rest_close(struct store *st);
 
 /* store_commit.c */
 /* Only deletes from now on, until room is found. */
