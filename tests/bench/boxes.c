@@ -77,12 +77,12 @@ static void on_exit_of(void *ctx, int code, const struct err *e)
     ev_loop_stop(x->loop);
 }
 
-static struct ended run_command(struct sandbox *s, const char *program)
+static struct ended run_command(struct sandbox *s, const char *program, const char *arg)
 {
     static const struct sandbox_exec_events events = { on_started, on_output, on_drain,
                                                        on_exit_of };
     struct ended x = { .loop = sandbox_loop(s) };
-    char *argv[] = { (char *)(uintptr_t)program, (char[]){ "x" }, NULL };
+    char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)arg, NULL };
     struct sandbox_exec_spec spec = { .argv = argv, .events = &events, .ctx = &x };
     struct sandbox_exec *exec;
     struct err e;
@@ -167,13 +167,13 @@ static void run_mode(struct ev_loop *loop, int runtime_fd, size_t runs)
         made[at] = now_ns() - began;
         box_free(before);
         before = b;
-        (void)run_command(s, "/bin/true");
+        (void)run_command(s, "/bin/true", NULL);
         end_box(loop, s, b);
         total[at] = now_ns() - began;
         began = now_ns();
         b = start(runtime_fd, true);
         s = open_box(loop, b);
-        output[at] = run_command(s, "/bin/echo").output_ns - began;
+        output[at] = run_command(s, "/bin/echo", "x").output_ns - began;
         box_free(before);
         before = b;
         end_box(loop, s, b);
@@ -192,7 +192,7 @@ static void exec_mode(struct ev_loop *loop, int runtime_fd, size_t runs)
     for (size_t i = 0; i < runs + WARM_RUNS; i++) {
         int64_t began = now_ns();
 
-        (void)run_command(s, "/bin/true");
+        (void)run_command(s, "/bin/true", NULL);
         took[i < WARM_RUNS ? 0 : i - WARM_RUNS] = now_ns() - began;
     }
     close_box(loop, s, b);
@@ -206,7 +206,7 @@ static void pause_mode(struct ev_loop *loop, int runtime_fd, size_t runs)
     struct sandbox *s = open_box(loop, b);
     struct err e;
 
-    (void)run_command(s, "/bin/true");
+    (void)run_command(s, "/bin/true", NULL);
     for (size_t i = 0; i < runs; i++) {
         int64_t began = now_ns();
 
@@ -216,7 +216,7 @@ static void pause_mode(struct ev_loop *loop, int runtime_fd, size_t runs)
         must_err(box_resume(b, &e), &e);
         released[i] = now_ns() - began;
     }
-    (void)run_command(s, "/bin/true"); /* it does go on */
+    (void)run_command(s, "/bin/true", NULL); /* it does go on */
     close_box(loop, s, b);
     printf("{\"runs\":%zu,\"pause_us\":%.0f,\"resume_us\":%.0f}\n", runs, median_us(held, runs),
            median_us(released, runs));
