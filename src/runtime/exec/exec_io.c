@@ -14,11 +14,31 @@ bool exec_out_is_open(const struct exec *x)
     return x->out[0].fd >= 0 || x->out[1].fd >= 0;
 }
 
+static void close_now(void *obj)
+{
+    int fd = (int)(intptr_t)obj;
+
+    own_fd_close(&fd);
+}
+
+/* When the command has ended its owner waits for the answer, which goes out in the next turn: what closing the last
+ * end of a pipe costs, the kernel's freeing of it, comes right behind that. */
+static void close_end(struct exec *x, int *fd)
+{
+    int spent = take_fd(fd);
+
+    if (spent < 0)
+        return;
+    if (x->state >= EXEC_DRAINING)
+        ev_free_later(x->pool->loop, (void *)(intptr_t)spent, close_now);
+    else
+        own_fd_close(&spent);
+}
+
 void exec_out_close(struct exec *x, size_t which)
 {
     ev_io_close(&x->out[which].io);
-    own_fd_close(&x->out[which].fd);
-    x->out[which].fd = -1;
+    close_end(x, &x->out[which].fd);
 }
 
 /* Keeps what fits under both ceilings. */
@@ -154,8 +174,7 @@ void exec_in_close(struct exec *x)
 
     ev_post_cancel(&x->in_task);
     ev_io_close(&x->in_io);
-    own_fd_close(&x->in_fd);
-    x->in_fd = -1;
+    close_end(x, &x->in_fd);
     x->is_in_closing = true;
     if (x->in_head)
         (void)err_set(&e, ERR_CLOSED, "failed to write stdin: it was closed");

@@ -312,6 +312,30 @@ static void test_hundreds_of_short_ones(void **state)
     (void)close(again);
 }
 
+static int lowest_free(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
+    return fd;
+}
+
+static void test_descriptors_are_closed_behind_the_answer(void **state)
+{
+    static const enum exec_mode modes[] = { EXEC_CAPTURE, EXEC_MERGED, EXEC_STREAM, EXEC_PTY };
+
+    (void)state;
+    EACH(mode, modes) {
+        int before = lowest_free();
+        struct run run = run_sh(*mode, "echo x", 0);
+
+        ev_loop_turn(loop); /* the one in which a handler's answer goes out */
+        assert_int_equal(lowest_free(), before);
+        done(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -324,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_a_slow_reader_stops_the_command),
         cmocka_unit_test(test_a_terminal),
         cmocka_unit_test(test_hundreds_of_short_ones),
+        cmocka_unit_test(test_descriptors_are_closed_behind_the_answer),
     };
 
     return cmocka_run_group_tests(all, open_all, close_all);
