@@ -239,8 +239,11 @@ static int add_status(struct http_head *head, enum grpc_status status, struct sp
                       struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(3 * GRPC_MESSAGE_TEXT_BYTES);
+    const char digits[] = { (char)('0' + status / 10), (char)('0' + status % 10) };
+    size_t skip = status < 10 ? 1 : 0;
 
-    if (http_head_addf(head, "grpc-status", e, "%d", (int)status) < 0)
+    assert(status < 100);
+    if (http_head_add(head, SPAN("grpc-status"), span_of(digits + skip, 2 - skip), e) < 0)
         return -1;
     if (message.n == 0)
         return 0;

@@ -241,6 +241,9 @@ static void test_heads(void **state)
     assert_int_equal(grpc_trailers(&head, GRPC_OK, SPAN_NONE, &e), 0);
     assert_int_equal(http_head_count(&head), 1);
     assert_int_equal(head.status, 0);
+    assert_true(span_is(http_head_get(&head, "grpc-status"), "0"));
+    assert_int_equal(grpc_trailers(&head, GRPC_UNAUTHENTICATED, SPAN_NONE, &e), 0);
+    assert_true(span_is(http_head_get(&head, "grpc-status"), "16"));
     /* A long message is cut between characters. */
     for (int i = 0; i < 600; i++)
         assert_int_equal(buf_addf(&longer, &e, "%s", i ? "\xc3\xbc" : "x"), 0);

@@ -268,7 +268,7 @@ static void on_stream_close(void *ctx, struct h2_stream *s, uint32_t code)
 
     c->stream = NULL;
     undrop(c);
-    if (!c->has_verdict) {
+    if (!c->has_verdict && !c->is_dropped) {
         c->verdict = r->why;
         if (r->h2)
             (void)err_set(&c->verdict, ERR_PROTOCOL, "PID 1 ended the call: HTTP/2 error %u", code);

@@ -27,7 +27,8 @@ int command_init(struct command *c, struct runtime *rt, const char *op,
     *c = (struct command){ .rt = rt, .op = op, .cwd_fd = -1 };
     if (!config || config->n_command == 0)
         return refuse(ret, GRPC_INVALID_ARGUMENT, "command is required");
-    (void)snprintf(c->program, sizeof c->program, "%s", config->command[0]);
+    memcpy(c->program, config->command[0],
+           strnlen(config->command[0], sizeof c->program - 1)); /* the rest is zeros */
     if (config->cwd && *config->cwd)
         c->cwd = own_strdup(config->cwd);
     return 0;
