@@ -13,6 +13,10 @@
 
 #define STORE_BATCH_ROWS_MAX  1024 /* of one commit: more would only make its first waiter wait */
 #define STORE_BATCH_BYTES_MAX (8 << 20) /* the same in bytes */
+#define STORE_GATHER_ROWS_MAX                                                                      \
+    64 /* a batch that has as many is committed at once: there is enough to share its price */
+#define STORE_GATHER_US                                                                            \
+    2000 /* a smaller one waits at most so long for what its writes bring about: twice what a claim's take together */
 #define STORE_BODIES_KEPT_BYTES                                                                    \
     (1 << 20)                         /* of the block that rows are written in, between commits */
 #define STORE_PENDING_MAX       65536 /* writes not on disk yet; then ERR_BUSY, which clients retry */

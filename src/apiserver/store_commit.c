@@ -1,6 +1,7 @@
 #include "apiserver/store_impl.h"
 
 #include "base/log.h"
+#include "base/time.h"
 
 #include <string.h>
 
@@ -174,8 +175,10 @@ static void flush(void *ctx);
 
 void store_schedule(struct store *st)
 {
-    if (!st->batch && !st->flush_task.is_queued && !st->is_closing)
-        ev_post(st->loop, &st->flush_task, flush, st);
+    if (st->batch || st->flush_task.is_queued || st->is_closing)
+        return;
+    st->gathers_until_us = time_mono_us() + STORE_GATHER_US;
+    ev_post(st->loop, &st->flush_task, flush, st);
 }
 
 /* ---- a full disk ---- */
@@ -451,12 +454,24 @@ static struct batch *make_batch(struct store *st)
     return b;
 }
 
+/* A write wakes controllers of this process, who write in turn: what follows from one write within the next calls of the loop
+ * is committed with it, so that a chain of them costs whoever waits for its end one commit. */
+static bool is_gathering(const struct store *st)
+{
+    return st->pending_count && st->pending_count < STORE_GATHER_ROWS_MAX &&
+           ev_has_posted(st->loop) && time_mono_us() < st->gathers_until_us;
+}
+
 static void flush(void *ctx)
 {
     struct store *st = ctx;
 
     if (st->batch || (!st->pending_count && !has_garbage(st)))
         return;
+    if (is_gathering(st)) {
+        ev_post(st->loop, &st->flush_task, flush, st);
+        return;
+    }
     st->batch = make_batch(st);
     ev_pool_submit(st->writer, &st->batch->work, run_batch, on_written, st);
 }

@@ -76,6 +76,7 @@ struct store {
     struct batch *batch;         /* at the writer; NULL when it rests */
     struct buf bodies;           /* the writer's, of one batch */
     struct ev_task flush_task;
+    uint64_t gathers_until_us; /* the next batch waits for more, at most until then */
     struct ev_pool *writer, *checkpointer;
     struct ev_work checkpoint_work, room_work;
     struct err checkpoint_err; /* where is_checkpoint_failed */

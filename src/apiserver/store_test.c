@@ -110,6 +110,58 @@ static void test_the_head_is_ahead_of_the_disk(void **state)
     assert_int_equal(wait_for(f, version), ERR_NONE); /* also when it is there already */
 }
 
+/* Somebody who answers a write by another, some turns of the loop later. */
+struct chain {
+    struct teststore *store;
+    struct ev_task task;
+    int turns, left; /* before each of them; how many */
+    uint64_t version;
+};
+
+static void next_of_chain(void *ctx)
+{
+    struct chain *c = ctx;
+    char name[16];
+
+    if (c->turns % 4 == 0) {
+        (void)snprintf(name, sizeof name, "chain-%d", c->left);
+        c->version = put(c->store, STORE_CREATE, name, 1);
+        c->left--;
+    }
+    c->turns++;
+    if (c->left)
+        ev_post(c->store->loop, &c->task, next_of_chain, c);
+}
+
+static void test_what_follows_from_a_write_is_committed_with_it(void **state)
+{
+    struct teststore *f = *state;
+    struct chain c = { .store = f, .left = 5 };
+    struct store_stats stats;
+    uint64_t first;
+
+    first = put(f, STORE_CREATE, "a", 1);
+    ev_post(f->loop, &c.task, next_of_chain, &c);
+    assert_int_equal(wait_for(f, first), ERR_NONE);
+    assert_int_equal(c.left, 0);
+    assert_true(store_version(f->store, STORE_COMMITTED) == c.version);
+    store_stats(f->store, &stats);
+    assert_int_equal(stats.commits, 1);
+}
+
+static void test_a_loop_that_is_never_idle_does_not_keep_writes_from_the_disk(void **state)
+{
+    struct teststore *f = *state;
+    struct chain c = { .store = f, .turns = 1, .left = STORE_GATHER_ROWS_MAX * 100 };
+    uint64_t first = put(f, STORE_CREATE, "a", 1);
+
+    ev_post(f->loop, &c.task, next_of_chain, &c);
+    assert_int_equal(wait_for(f, first), ERR_NONE);
+    assert_true(c.left > 0);
+    c.turns = 1, c.left = 0; /* that was the last one */
+    ev_loop_turn(f->loop);
+}
+
 static void test_what_was_committed_is_there_after_a_restart(void **state)
 {
     struct teststore *f = *state;
@@ -383,6 +435,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_head_is_ahead_of_the_disk, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_follows_from_a_write_is_committed_with_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_a_loop_that_is_never_idle_does_not_keep_writes_from_the_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_was_committed_is_there_after_a_restart, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_the_history_keeps_its_bounds_under_load, set_up,

@@ -30,6 +30,7 @@ struct ev_loop {
     uint64_t now_ms;
     struct ev_poll *closed; /* may still stand in the batch of events under way */
     struct queue posted;
+    struct ev_task *left; /* of the turn under way: what runs after the task that runs */
     struct grave *graves;
     pthread_mutex_t lock; /* guards remote only */
     struct queue remote;
@@ -72,9 +73,11 @@ static void run_posted(struct ev_loop *loop)
     while (task) {
         struct ev_task *next = task->next;
 
+        loop->left = next;
         run_task(task);
         task = next;
     }
+    loop->left = NULL;
 }
 
 /* One turn: what was posted before it, then the objects that were given up before it. Not those given up during it:
@@ -225,6 +228,11 @@ void ev_post(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx)
     }
     *task = (struct ev_task){ .fn = fn, .ctx = ctx, .is_queued = true };
     push(&loop->posted, task);
+}
+
+bool ev_has_posted(const struct ev_loop *loop)
+{
+    return loop->left || loop->posted.head;
 }
 
 void ev_post_cancel(struct ev_task *task)

@@ -38,6 +38,8 @@ uint64_t ev_now_ms(const struct ev_loop *loop);
 
 /* Calls fn(ctx) in a later turn. */
 void ev_post(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx);
+/* From within a posted call: others wait for their turn, so what has begun may not be over. */
+bool ev_has_posted(const struct ev_loop *loop);
 /* Takes back a posted task; harmless when it is not queued. */
 void ev_post_cancel(struct ev_task *task);
 /* The same from any thread. Cannot be taken back. */

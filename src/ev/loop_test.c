@@ -379,12 +379,45 @@ static void test_an_old_status_meets_no_new_child(void **state)
     ev_loop_free(loop);
 }
 
+struct look {
+    struct ev_loop *loop;
+    struct ev_task task;
+    bool has_seen;
+};
+
+static void look_for_others(void *ctx)
+{
+    struct look *l = ctx;
+
+    l->has_seen = ev_has_posted(l->loop);
+}
+
+static void test_a_posted_task_sees_whether_others_wait(void **state)
+{
+    struct look first = { .loop = make_loop() }, last = first;
+    struct trace t = { .loop = first.loop };
+    struct step other = { &t, 'a', { 0 }, { 0 } };
+
+    (void)state;
+    ev_post(first.loop, &first.task, look_for_others, &first);
+    ev_post(first.loop, &other.task, note, &other);
+    ev_post(first.loop, &last.task, look_for_others, &last);
+    ev_loop_turn(first.loop);
+    assert_true(first.has_seen); /* of the same turn */
+    assert_false(last.has_seen);
+    ev_post(first.loop, &other.task, note, &other);
+    look_for_others(&last); /* of the next turn */
+    assert_true(last.has_seen);
+    ev_loop_free(first.loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
         cmocka_unit_test(test_timers_fire_in_order_of_their_deadlines),
         cmocka_unit_test(test_many_timers_keep_the_heap_in_order),
         cmocka_unit_test(test_a_posted_task_runs_later_and_can_be_taken_back),
+        cmocka_unit_test(test_a_posted_task_sees_whether_others_wait),
         cmocka_unit_test(test_an_object_outlives_the_tasks_it_took_back),
         cmocka_unit_test(test_every_job_is_done_exactly_once),
         cmocka_unit_test(test_a_closing_pool_completes_what_it_cancels),
