@@ -12,6 +12,7 @@
 #include "up/gateway.h"
 #include "up/names.h"
 #include "up/presence.h"
+#include "up/schedule.h"
 #include "up/warm.h"
 #include "up/welcome.h"
 
@@ -19,7 +20,7 @@
 #include <stdio.h>
 
 struct control_options {
-    const char *data, *welcome;
+    const char *data, *welcome, *node;
     struct serving_log log;
     struct opt_list sans;
     bool is_help;
@@ -32,6 +33,7 @@ static const struct opt opts[] = {
     { "--data", NULL, OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "the data directory" },
     SERVING_TLS_SAN(AT_FIELD(sans)),
     { "--welcome", NULL, OPT_STR, AT_FIELD(welcome), NULL, 0, 0, "FILE", "what a new directory is given, instead of the usual: JSON with templates and pools" },
+    { "--node-name", NULL, OPT_STR, AT_FIELD(node), NULL, 0, 0, "NAME", "the node that Pods are given to; default: somebody else does that" },
     SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
     COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
@@ -57,6 +59,7 @@ struct control {
     struct kube_client *ours, *controllers; /* the same store under two names */
     struct accounts *accounts;
     struct presence *presence;
+    struct schedule *schedule;
     struct warm *warm;
     struct gateway *gateway;
     struct controller *controller;
@@ -250,6 +253,7 @@ static int begin(struct control *c, struct err *e)
                                                            .done = on_prepared,
                                                            .ctx = c });
     if (presence_open(c->ours, &c->presence, e) < 0 ||
+        (c->o->node && schedule_open(c->ours, c->o->node, &c->schedule, e) < 0) ||
         warm_open(c->ours, tell_warm, c, &c->warm, e) < 0 ||
         gateway_open(c->ours, want_gate, c, &c->gateway, e) < 0)
         return -1;
@@ -261,6 +265,7 @@ static void end(struct control *c)
     c->s.is_stopping = true;
     gateway_close(c->gateway);
     warm_close(c->warm);
+    schedule_close(c->schedule);
     presence_close(c->presence);
     accounts_close(c->accounts);
     kube_client_free(c->controllers);

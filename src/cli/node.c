@@ -53,7 +53,7 @@ struct role {
     struct node *node;
     char *data;
     char socket_path[PATH_MAX];
-    char name[HOST_NAME_MAX + 1];
+    char name[NODE_NAME_BYTES];
 };
 
 /* ---- ready, and the end ---- */
@@ -147,8 +147,8 @@ static void choose_name(struct role *r)
 {
     if (r->o->name)
         (void)snprintf(r->name, sizeof r->name, "%s", r->o->name);
-    else if (gethostname(r->name, sizeof r->name - 1) < 0 || !*r->name)
-        (void)snprintf(r->name, sizeof r->name, "silica");
+    else
+        node_own_name(r->name);
 }
 
 int node_command(int argc, char **argv)

@@ -31,7 +31,7 @@ struct up {
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
     char node_config[4200], router_config[4200], router_socket[4200], node_sockets[4200],
-        router_host[128], router_workers[16];
+        router_host[128], router_workers[16], node_name[NODE_NAME_BYTES];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
     struct err e; /* why it stops */
@@ -236,10 +236,11 @@ static int add_part(struct up *u, const char *name, int listen_fd, const char *c
 
 static int add_control(struct up *u, struct err *e)
 {
-    const char *argv[PART_ARGS_MAX + 1] = { "control", "--data", u->place->path, "--log-level",
+    const char *argv[PART_ARGS_MAX + 1] = { "control",      "--data",     u->place->path,
+                                            "--node-name",  u->node_name, "--log-level",
                                             u->o->log.level };
     char welcome[PATH_MAX];
-    size_t n = 5;
+    size_t n = 7;
 
     if (u->o->file.templates || u->o->file.pools) {
         (void)snprintf(welcome, sizeof welcome, "%s/" UP_WELCOME_FILE, u->place->path);
@@ -258,6 +259,7 @@ static int add_node(struct up *u, struct err *e)
     const char *const argv[] = { "node",        "--kubeconfig",  u->node_config,
                                  "--data",      u->place->path,  "--pod-socket-fd",
                                  "0",           "--ready-fd",    "1",
+                                 "--node-name", u->node_name,    "--no-scheduler",
                                  "--log-level", u->o->log.level, NULL };
 
     return add_part(u, "node", u->node_fd, argv, e);
@@ -347,6 +349,7 @@ static int listen_all(struct up *u, struct err *e)
         dir_listen(dir_fd, NODE_SOCKET, SOCK_STREAM, &u->node_fd, e) < 0)
         return -1;
     (void)snprintf(u->addresses.kubeconfig, sizeof u->addresses.kubeconfig, "%s/kubeconfig", path);
+    node_own_name(u->node_name);
     (void)snprintf(u->node_config, sizeof u->node_config, "%s/node.kubeconfig", path);
     (void)snprintf(u->router_config, sizeof u->router_config, "%s/router.kubeconfig", path);
     (void)snprintf(u->router_socket, sizeof u->router_socket, "%s/" ROUTER_SOCKET, path);

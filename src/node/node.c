@@ -26,6 +26,13 @@
 const char *const node_fail_reasons[4] = { NODE_FAILED_LOST, NODE_FAILED_EVICTED,
                                            NODE_FAILED_DEADLINE, NODE_FAILED_REFUSED };
 
+void node_own_name(char name[NODE_NAME_BYTES])
+{
+    name[NODE_NAME_BYTES - 1] = '\0';
+    if (gethostname(name, NODE_NAME_BYTES - 1) < 0 || !*name)
+        (void)snprintf(name, NODE_NAME_BYTES, "silica");
+}
+
 uint64_t node_wall_ms(void)
 {
     struct timespec now;

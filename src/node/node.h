@@ -31,6 +31,10 @@ struct node_config {
     void *ctx;
 };
 
+#define NODE_NAME_BYTES 65 /* a host name and its end */
+/* What a node is called that was given no name: as the machine is. */
+void node_own_name(char name[NODE_NAME_BYTES]);
+
 /* Blocks until a keeper serves. */
 int node_open(struct ev_loop *loop, const struct node_config *config, struct node **ret,
               struct err *e);

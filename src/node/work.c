@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "kube/backoff.h"
+#include "kube/binding.h"
 
 #include <signal.h>
 #include <string.h>
@@ -359,16 +360,6 @@ static void advance(struct pass *p)
 
 /* ---- whose it is ---- */
 
-/* Nobody has it, and nothing speaks against us. */
-static bool may_bind(const struct node *n, const struct object *pod)
-{
-    const char *scheduler = object_text(pod, "spec.schedulerName");
-
-    return n->is_scheduler && !object_is_deleting(pod) &&
-           json_count(object_at(pod, "spec.schedulingGates")) == 0 &&
-           (!scheduler || strcmp(scheduler, "default-scheduler") == 0);
-}
-
 void work_start(void *ctx, struct queue_item *item)
 {
     const char *space = queue_item_namespace(item), *name = queue_item_name(item);
@@ -388,7 +379,7 @@ void work_start(void *ctx, struct queue_item *item)
     } else if (!pod || (host && *host && strcmp(host, n->name) != 0)) {
         pass_finish(p, UINT64_MAX); /* another node's, or gone before we had seen it */
     } else if (!host || !*host) {
-        if (may_bind(n, pod))
+        if (n->is_scheduler && binding_is_wanted(pod))
             pass_bind(p, pod);
         else
             pass_finish(p, UINT64_MAX);

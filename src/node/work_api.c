@@ -8,6 +8,7 @@
 #include "node/volumes.h"
 
 #include "base/log.h"
+#include "kube/binding.h"
 
 /* ---- the end of a look ---- */
 
@@ -93,21 +94,7 @@ static void on_bound(void *ctx, const struct kube_answer *answer)
 
 void pass_bind(struct pass *p, const struct object *pod)
 {
-    OWN(buf_done) struct buf body = BUF_INIT(4096);
-    struct err e;
-
-    (void)buf_addf(&body, &e,
-                   "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"%s\"},"
-                   "\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"%s\"}}",
-                   object_name(pod), p->node->name);
-    (void)kube_call_start(p->node->client,
-                          &(struct kube_request){ .verb = KUBE_CREATE,
-                                                  .kind = object_kind(pod),
-                                                  .namespace = object_namespace(pod),
-                                                  .name = object_name(pod),
-                                                  .sub = "binding",
-                                                  .body = buf_span(&body) },
-                          on_bound, p);
+    binding_start(p->node->client, pod, p->node->name, on_bound, p);
 }
 
 static void on_status(void *ctx, const struct kube_answer *answer)

@@ -23,7 +23,7 @@ static const struct account_row {
     { "node",
       RULE("\"\"", "\"pods\"", READ ",\"update\",\"patch\",\"delete\"") ","
       RULE("\"\"", "\"pods/status\"", "\"get\",\"update\",\"patch\"") ","
-      RULE("\"\"", "\"pods/binding\",\"bindings\",\"serviceaccounts/token\"", "\"create\"") ","
+      RULE("\"\"", "\"serviceaccounts/token\"", "\"create\"") ","
       RULE("\"\"", "\"nodes\"", READ ",\"create\",\"update\",\"patch\"") ","
       RULE("\"\"", "\"nodes/status\"", "\"get\",\"update\",\"patch\"") ","
       RULE("\"\"", "\"secrets\",\"configmaps\",\"services\",\"namespaces\",\"persistentvolumes\",\"serviceaccounts\"", READ) ","

@@ -20,6 +20,11 @@
 #define GATE_RETRY_MS    5000 /* until port 80 is asked for again */
 #define GATE_PATIENCE_MS 5000 /* for the router at a Gateway's address to end its requests */
 
+#define SCHEDULE_TELL_MS                                                                           \
+    20 /* after a Pod was bound, its Event: its sandbox begins in that time, which somebody may wait for */
+#define SCHEDULE_EVENTS_MAX 32   /* at a time: the loop has more to do */
+#define SCHEDULE_RETRY_MS   1000 /* after a binding that the store did not take */
+
 #define TOKEN_LIFE_S (7 * 24 * 3600) /* of a part's token */
 #define TOKEN_RENEWAL_MS                                                                           \
     (12 * 3600 * 1000) /* it gets another long before, so that a laptop may sleep over a weekend */

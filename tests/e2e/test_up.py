@@ -202,12 +202,39 @@ def test_rights_of_the_parts(up):
     assert may("router", "create", "authorization.k8s.io", "subjectaccessreviews")
     assert not may("router", "create", "", "pods", "portforward") and not may("router", "create", "authentication.k8s.io", "tokenreviews")
     assert may("node", "patch", "", "pods", "status") and may("node", "get", "", "secrets")
-    assert not may("node", "create", "rbac.authorization.k8s.io", "clusterrolebindings")
+    assert not may("node", "create", "rbac.authorization.k8s.io", "clusterrolebindings") and not may("node", "create", "", "pods", "binding")
     assert not may("node", "create", "extensions.agents.x-k8s.io", "sandboxclaims")
     for part in ("node", "router"):
         for name in (f"{part}.kubeconfig", f"{part}.token"):
             assert stat.S_IMODE(os.stat(up.data / name).st_mode) == 0o600
     assert "silica-node" in up.kubectl("auth", "whoami", kubeconfig=up.data / "node.kubeconfig")
+
+
+def test_pods_are_given_to_the_node(up):
+    """By control, as a cluster's scheduler would: not those with a gate, nor those of another scheduler."""
+    pods, node = "/api/v1/namespaces/default/pods", up.api.call("GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
+
+    def make(name, **spec):
+        up.api.call("POST", pods, {"metadata": {"name": name}, "spec": {"containers": [
+            {"name": "c", "image": "python:3.11", "command": ["sleep", "infinity"]}], "terminationGracePeriodSeconds": 0, **spec}})
+
+    def node_of(name):
+        return up.api.call("GET", f"{pods}/{name}")["spec"].get("nodeName")
+
+    make("gated", schedulingGates=[{"name": "silica.dev/later"}])
+    make("of-another", schedulerName="somebody-else")
+    make("plain")
+    wait_until(lambda: up.api.call("GET", f"{pods}/plain")["status"]["phase"] == "Running", 60, "it runs")
+    assert [node_of(name) for name in ("plain", "gated", "of-another")] == [node, None, None]
+    told = wait_until(lambda: [e for e in up.api.call("GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dplain,"
+                                                     "reason%3DScheduled")["items"]], 30, "it is told")
+    assert [(e["message"], e["source"]["component"]) for e in told] == [
+        (f"Successfully assigned default/plain to {node}", "default-scheduler")]
+    up.api.patch(f"{pods}/gated", {"spec": {"schedulingGates": []}})
+    wait_until(lambda: up.api.call("GET", f"{pods}/gated")["status"]["phase"] == "Running", 60, "its gate is open")
+    assert node_of("gated") == node
+    for name in ("gated", "of-another", "plain"):
+        up.api.call("DELETE", f"{pods}/{name}")
 
 
 def test_status_and_env(up):
