@@ -1,13 +1,29 @@
 #include "node/event.h"
 
 #include "base/log.h"
+#include "ev/timer.h"
 #include "kube/time.h"
+#include "node/limits.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define MESSAGE_MAX_BYTES 1024 /* the API's */
 #define BODY_MAX_BYTES    (16 * 1024)
+
+/* One that waits. */
+struct waiting {
+    struct waiting *next;
+    char *namespace;
+    struct buf body;
+};
+
+struct node_events {
+    struct kube_client *client;
+    struct waiting *first, **end;
+    size_t count;
+    struct ev_timer timer;
+};
 
 static void put(struct json_out *o, const char *key, const char *text)
 {
@@ -91,20 +107,75 @@ static void on_written(void *ctx, const struct kube_answer *answer)
         log_warn("event.write", KV("err", buf_cstr(&answer->refusal->message)));
 }
 
-void node_event(struct kube_client *client, const struct event_spec *spec)
+static void send_first(struct node_events *events)
 {
-    const char *space = object_namespace(spec->about);
-    OWN(buf_done) struct buf body = BUF_INIT(BODY_MAX_BYTES);
-    struct err e;
+    struct waiting *w = events->first;
 
-    if (write_event(spec, &body, &e) < 0) {
-        log_warn("event.write", KV("err", &e));
-        return;
-    }
-    (void)kube_call_start(client,
+    events->first = w->next;
+    if (!events->first)
+        events->end = &events->first;
+    events->count--;
+    (void)kube_call_start(events->client,
                           &(struct kube_request){ .verb = KUBE_CREATE,
                                                   .kind = kind_find("", "v1", "events"),
-                                                  .namespace = *space ? space : "default",
-                                                  .body = buf_span(&body) },
+                                                  .namespace = w->namespace,
+                                                  .body = buf_span(&w->body) },
                           on_written, NULL);
+    buf_done(&w->body);
+    free(w->namespace);
+    free(w);
+}
+
+void node_events_send(struct node_events *events)
+{
+    while (events->first)
+        send_first(events);
+}
+
+static void on_due(void *ctx)
+{
+    node_events_send(ctx);
+}
+
+struct node_events *node_events_open(struct kube_client *client)
+{
+    struct node_events *events = NEW(struct node_events);
+
+    events->client = client;
+    events->end = &events->first;
+    return events;
+}
+
+void node_event(struct node_events *events, const struct event_spec *spec)
+{
+    const char *space = object_namespace(spec->about);
+    struct waiting *w = NEW(struct waiting);
+    struct err e;
+
+    w->body = (struct buf)BUF_INIT(BODY_MAX_BYTES);
+    if (write_event(spec, &w->body, &e) < 0) {
+        log_warn("event.write", KV("err", &e));
+        buf_done(&w->body);
+        free(w);
+        return;
+    }
+    w->namespace = own_strdup(*space ? space : "default");
+    *events->end = w;
+    events->end = &w->next;
+    if (++events->count > EVENTS_WAITING_MAX)
+        send_first(events);
+    if (spec->is_warning)
+        node_events_send(events);
+    else if (!ev_timer_is_running(&events->timer))
+        ev_timer_start(kube_client_loop(events->client), &events->timer, EVENTS_WAIT_MS, on_due,
+                       events);
+}
+
+void node_events_close(struct node_events *events)
+{
+    if (!events)
+        return;
+    ev_timer_stop(kube_client_loop(events->client), &events->timer);
+    node_events_send(events);
+    free(events);
 }

@@ -2,6 +2,8 @@
  *
  * Owns:     each Event until the API server has answered. One that cannot be written is a line in the log: nothing waits
  *           for it, and nothing is tried again.
+ * When:     in the order of what happened. Warnings at once; what went well EVENTS_WAIT_MS later: a write is a commit of the
+ *           server's, and the status that somebody waits for would stand behind it.
  * Repeats:  the same again is not told again for as long as the caller says so; counting is the caller's.
  * Threads:  the loop's.
  */
@@ -20,6 +22,14 @@ struct event_spec {
     const char *message; /* cut at what the API takes */
 };
 
-void node_event(struct kube_client *client, const struct event_spec *spec);
+struct node_events;
+
+/* The client outlives it. */
+struct node_events *node_events_open(struct kube_client *client);
+void node_event(struct node_events *events, const struct event_spec *spec);
+/* Sends what waits. */
+void node_events_send(struct node_events *events);
+/* The same, and the end. Tolerates NULL. */
+void node_events_close(struct node_events *events);
 
 #endif

@@ -53,7 +53,7 @@ static void tell(const struct hook *h, const struct record *r, size_t at, const 
     (void)snprintf(text, sizeof text, "%s failed%s%s", names[h->when], *why ? ": " : "", why);
     log_info("hook.failed", KV("box", (const char *)h->box), KV("hook", keys[h->when]),
              KV("err", why));
-    node_event(h->node->client, &(struct event_spec){ .about = h->pod,
+    node_event(h->node->events, &(struct event_spec){ .about = h->pod,
                                                       .node = h->node->name,
                                                       .container = r->parts[at].name,
                                                       .is_init = r->life.v[at].is_init,

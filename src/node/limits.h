@@ -26,6 +26,9 @@
 #define NODE_EXEC_TIMEOUT   "3600s" /* a command of /execute is ended then, unless its Pod says otherwise; the router waits as long */
 #define NODE_EXIT_LOOK_MS   1000 /* between two looks at a sandbox whose end cannot be told by the kernel */
 
+#define EVENTS_WAIT_MS      20    /* before an Event is written: by then a container that has just begun is mostly ready */
+#define EVENTS_WAITING_MAX  1024  /* then the first of them is written at once */
+
 #define TEND_EVERY_MS       10000 /* between two looks at a Pod's volumes: as often as the kubelet measures */
 
 #define NODE_LEASE_SECONDS  40    /* the kubelet's */

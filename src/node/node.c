@@ -1,6 +1,7 @@
 #include "node/node_impl.h"
 
 #include "node/claims.h"
+#include "node/event.h"
 #include "node/hook.h"
 #include "node/identity.h"
 #include "node/limits.h"
@@ -374,6 +375,7 @@ int node_open(struct ev_loop *loop, const struct node_config *config, struct nod
 
     n->loop = loop;
     n->client = config->client;
+    n->events = node_events_open(config->client);
     n->name = own_strdup(config->name);
     n->dir = own_strdup(config->data);
     n->dir_fd = n->lock_fd = -1;
@@ -414,6 +416,7 @@ void node_close(struct node *n, ev_fn closed, void *ctx)
     n->closed_ctx = ctx;
     ready_close(n);
     hook_close(n);
+    node_events_send(n->events);
     if (n->identity)
         identity_close(n->identity, identity_closed, n);
     else
@@ -448,6 +451,7 @@ void node_free(struct node *n)
     if (n->services)
         informer_close(n->services);
     tls_free(n->probe_tls);
+    node_events_close(n->events);
     keymap_each(&n->by_name, drop, &list);
     while ((r = list)) {
         list = r->next_dropped;

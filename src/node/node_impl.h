@@ -18,6 +18,7 @@ struct identity;
 struct ready;
 struct hook;
 struct claims;
+struct node_events;
 struct tls;
 
 /* Why a Pod failed as a whole; what it was is read back from its status. */
@@ -33,6 +34,7 @@ extern const char *const node_fail_reasons[4];
 struct node {
     struct ev_loop *loop;
     struct kube_client *client;
+    struct node_events *events; /* what people are told */
     char *name;
     char *dir; /* the data directory, the engine's too */
     int dir_fd, lock_fd;

@@ -156,7 +156,7 @@ static void ask(void *ctx)
 
 static void tell(struct record *r, size_t at, const char *reason, const char *message)
 {
-    node_event(r->node->client, &(struct event_spec){ .about = r->pod,
+    node_event(r->node->events, &(struct event_spec){ .about = r->pod,
                                                       .node = r->node->name,
                                                       .container = r->parts[at].name,
                                                       .is_init = r->life.v[at].is_init,

@@ -45,7 +45,7 @@ void pass_tell(struct pass *p, size_t at, bool is_warning, const char *reason, c
 
     if (!r->pod)
         return;
-    node_event(p->node->client,
+    node_event(p->node->events,
                &(struct event_spec){ .about = r->pod,
                                      .node = p->node->name,
                                      .container = is_part ? r->parts[at].name : NULL,
@@ -85,7 +85,7 @@ static void on_bound(void *ctx, const struct kube_answer *answer)
     (void)snprintf(text, sizeof text, "Successfully assigned %s/%s to %s", space, name,
                    p->node->name);
     if (pod)
-        node_event(p->node->client, &(struct event_spec){ .about = pod,
+        node_event(p->node->events, &(struct event_spec){ .about = pod,
                                                           .node = p->node->name,
                                                           .reason = "Scheduled",
                                                           .message = text });
