@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "isolate/dir.h"
 #include "kube/informer.h"
+#include "kube/time.h"
 #include "node/crew.h"
 #include "node/dirtree.h"
 #include "node/volumes.h"
@@ -13,6 +14,7 @@
 
 #define BODY_MAX_BYTES 4096
 #define PLACE_BYTES    1024
+#define TOGETHER_S     1 /* whole seconds are told: one may have passed between a claim and its Pod */
 /* Whose claims these are: the uid of the API server's namespace kube-system. */
 #define SERVER_FILE      ".server"
 #define SERVER_MAX_BYTES 256
@@ -221,6 +223,25 @@ static void bind(struct claims *cs, const struct object *claim)
                                                   .patch = KUBE_PATCH_MERGE,
                                                   .body = buf_span(&body) },
                           on_bound, cs);
+}
+
+/* ---- what a Pod is given ---- */
+
+static time_t made_at(const struct object *o)
+{
+    struct timespec t = { 0 };
+
+    (void)kube_time_parse(json_str(object_at(o, "metadata.creationTimestamp")), &t);
+    return t.tv_sec;
+}
+
+struct object *claims_of_pod(struct claims *cs, const struct object *pod, const char *name)
+{
+    struct object *claim = informer_get(cs->copy, object_namespace(pod), name);
+    time_t before_s = claim ? made_at(pod) - made_at(claim) : 0;
+
+    return claim && !object_is_deleting(claim) && before_s >= 0 && before_s <= TOGETHER_S ? claim
+                                                                                          : NULL;
 }
 
 /* ---- what is told ---- */

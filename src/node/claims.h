@@ -23,6 +23,9 @@ struct claims_spec {
 };
 
 int claims_open(const struct claims_spec *spec, struct claims **ret, struct err *e);
+/* A claim that was made together with its Pod, if it has been told already: then nobody can have made another of that name
+ * meanwhile, and it need not be asked for. NULL: ask. Borrowed for the turn. */
+struct object *claims_of_pod(struct claims *cs, const struct object *pod, const char *name);
 /* Before the crew is closed. Tolerates NULL. */
 void claims_close(struct claims *cs);
 

@@ -1,6 +1,7 @@
 #include "node/fetch.h"
 
 #include "base/time.h"
+#include "node/claims.h"
 #include "node/node_impl.h"
 
 #include <string.h>
@@ -86,6 +87,17 @@ static int write_token(const struct record *r, const struct need *need, struct b
     return json_out_end(&o, e);
 }
 
+/* It is known without asking. */
+static bool is_there(struct record *r, struct need *need)
+{
+    struct object *claim =
+        need->what == NEED_CLAIM ? claims_of_pod(r->node->claims, r->pod, need->name) : NULL;
+
+    if (claim)
+        need_set_object(need, claim);
+    return claim || need->token;
+}
+
 static void next(void *ctx)
 {
     struct fetch *f = ctx;
@@ -95,7 +107,7 @@ static void next(void *ctx)
     struct need *need;
     struct err e;
 
-    while (f->at < r->needs.n && r->needs.v[f->at].token)
+    while (f->at < r->needs.n && is_there(r, &r->needs.v[f->at]))
         f->at++;
     if (f->at == r->needs.n) {
         finish(f, NULL);
