@@ -354,6 +354,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         return -1;
     if (!plan.is_framed)
         yard_drop_frame(spec->yard, &frame);
+    if (net_fd >= 0)
+        yard_note_use(spec->yard, plan.can_be_framed);
     if (idmap_hold(&held, &plan, e) < 0)
         return -1;
     if (program_begin(&program, spec, e) < 0)

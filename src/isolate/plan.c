@@ -565,7 +565,8 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
 {
     *p = (struct plan){ .ids = *ids,
                         .is_root_sealed = spec->is_read_only,
-                        .is_framed = host->has_frame && can_be_framed(spec, ids) };
+                        .can_be_framed = can_be_framed(spec, ids) };
+    p->is_framed = host->has_frame && p->can_be_framed;
     p->hostname = keep(p, hostname_of(spec->host_name ? spec->host_name : spec->name));
     p->cwd = spec->cwd ? spec->cwd : BOX_HOME;
     p->root_bytes = spec->root_bytes ? spec->root_bytes : BOX_ROOT_BYTES;

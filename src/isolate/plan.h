@@ -69,8 +69,9 @@ struct plan {
     struct ids ids;
     uint64_t root_bytes;
     bool is_root_sealed;
-    bool is_framed; /* it takes the frame that there is */
-    uint64_t nproc; /* RLIMIT_NPROC, 0 for none: where no cgroup counts processes */
+    bool can_be_framed; /* it would take one */
+    bool is_framed;     /* it takes the frame that there is */
+    uint64_t nproc;     /* RLIMIT_NPROC, 0 for none: where no cgroup counts processes */
     const char *hostname;
     const char *cwd;
 };

@@ -24,7 +24,7 @@
 #define FIRST_FREE_FD 10 /* above those that are put in order */
 #define FIRST_WAIT_MS 10000 /* for a first network, by one that has to have it */
 
-enum yard_word { YARD_TAKEN = 't', YARD_DROP = 'd', YARD_NETWORK = 'n' };
+enum yard_word { YARD_TAKEN = 't', YARD_TAKEN_BARE = 'b', YARD_DROP = 'd', YARD_NETWORK = 'n' };
 
 struct yard {
     int fd; /* whole packets; -1 once its process is gone */
@@ -33,6 +33,7 @@ struct yard {
     int home_mounts_fd; /* and the mount namespace, if we can come back to it */
     int cwd_fd;         /* to come back to, while we are on the ground */
     size_t owed;        /* taken, and not told yet */
+    bool is_bare;       /* the last one had no use for a frame */
 };
 
 /* ---- the process ---- */
@@ -91,7 +92,7 @@ static size_t pack(int fds[YARD_FDS], const struct frame *frame, int lens_fd)
 }
 
 /* A network more than the maker has in its socket. We stay in the last one until the next: it is alive as long as either. */
-static bool fill(void)
+static bool fill(bool is_bare)
 {
     static struct frame_mould mould = FRAME_MOULD_INIT;
     OWN_FD int fd = make_network();
@@ -104,7 +105,7 @@ static bool fill(void)
 
     if (fd < 0)
         return false;
-    if (make_frame(&mould, &frame) && find_ground()->lens_fd >= 0)
+    if (!is_bare && make_frame(&mould, &frame) && find_ground()->lens_fd >= 0)
         lens_fd = mounts_clone_tree(find_ground()->lens_fd, "", AT_EMPTY_PATH);
     return packet_send(YARD_FD, parts, LEN(parts), fds, pack(fds, &frame, lens_fd), &e) == 0;
 }
@@ -112,7 +113,7 @@ static bool fill(void)
 _Noreturn static void serve(void)
 {
     struct pollfd asked = { .fd = YARD_FD, .events = POLLIN };
-    bool is_able = fill();
+    bool is_able = fill(false), is_bare = false;
     size_t ready = 1;
 
     if (!is_able)
@@ -124,13 +125,14 @@ _Noreturn static void serve(void)
         char word;
 
         if (is_able && ready < YARD_NETWORKS && poll(&asked, 1, 0) == 0) {
-            is_able = fill();
+            is_able = fill(is_bare);
             ready += is_able;
             continue;
         }
         if (packet_receive(YARD_FD, &(struct iovec){ &word, 1 }, 1, &n, &dropped_fd, &fds, &e) < 0)
             _exit(0); /* the maker is gone */
-        if (word == YARD_TAKEN) {
+        if (word == YARD_TAKEN || word == YARD_TAKEN_BARE) {
+            is_bare = word == YARD_TAKEN_BARE;
             ready -= ready > 0;
             is_able = true; /* or it is tried again */
         }
@@ -255,12 +257,18 @@ int yard_take(struct yard *y, struct frame *ret)
     return got[0];
 }
 
+void yard_note_use(struct yard *y, bool is_framed)
+{
+    y->is_bare = !is_framed;
+}
+
 void yard_refill(struct yard *y)
 {
+    char word = y->is_bare ? YARD_TAKEN_BARE : YARD_TAKEN;
     struct err e;
 
     for (; y->fd >= 0 && y->owed; y->owed--)
-        if (say(y->fd, YARD_TAKEN, NULL, &e) < 0)
+        if (say(y->fd, word, NULL, &e) < 0)
             own_fd_close(&y->fd);
 }
 

@@ -30,6 +30,9 @@ void yard_close(struct yard *y);
 /* The caller's to close, or -1: none is ready. *ret is the caller's too, and none if there is none, or the host's files are
  * not what they were. */
 int yard_take(struct yard *y, struct frame *ret);
+/* Whether the sandbox that took the last one could have a frame: the next ones are made as that one was. A frame that is not
+ * used costs more than its making, since whoever mounts waits while it is taken apart. */
+void yard_note_use(struct yard *y, bool is_framed);
 /* One may be made for the one that was taken: when the maker has no use for a second processor. */
 void yard_refill(struct yard *y);
 /* Whether a sandbox can be born on the ground that came with the frame (ground.h). */
