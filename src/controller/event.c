@@ -112,6 +112,7 @@ struct events {
     struct waiting *first, **last;
     size_t waiting_count;
     struct ev_task task;
+    struct ev_timer pause;    /* before those that were told since are written */
     size_t calls;             /* under way, with an answer that comes here */
     struct bucket complaints; /* lines in the log about Events that were not written */
     bool is_closed;
@@ -322,8 +323,8 @@ static void write_later(struct events *ev, const struct event *event, struct tim
     ev->last = &w->next;
     if (++ev->waiting_count > EVENTS_WAITING_MAX)
         write_first(ev);
-    if (!ev->task.is_queued)
-        ev_post(ev->loop, &ev->task, write_some, ev);
+    if (!ev_timer_is_running(&ev->pause))
+        ev_timer_start(ev->loop, &ev->pause, EVENTS_PAUSE_MS, write_some, ev);
 }
 
 void event_emit(struct events *ev, const struct event *event)
@@ -371,6 +372,7 @@ void events_close(struct events *ev)
     if (!ev)
         return;
     ev_timer_stop(ev->loop, &ev->quiet);
+    ev_timer_stop(ev->loop, &ev->pause);
     while (ev->first)
         write_first(ev);
     ev_post_cancel(&ev->task);

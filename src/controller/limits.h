@@ -70,6 +70,11 @@
 #define GATE_SPARE_PART   8
 #define GATE_YIELD_MAX_MS 10000
 #define POOL_YIELD_MS     50
+/* What went well is written so long after: what it tells of is on its way to whoever waits, and would wait behind it. */
+#define EVENTS_PAUSE_MS 20
+/* A pool looks so long after a member was taken: what it writes to replace that would be committed before the claim is told, and
+ * its sandbox would begin while the client's first request does. */
+#define POOL_TAKEN_MS 5
 /* Events that wait; beyond it they are written at once. */
 #define EVENTS_WAITING_MAX 4096
 /* A claim waits this long after its creation for a member that has no address yet; then it gets a new one. It is woken when one

@@ -528,6 +528,15 @@ static void work(void *ctx, struct queue_item *item)
 
 /* ---- what wakes it ---- */
 
+/* A claim took a member: it is replaced when the claim has been told. */
+static bool is_taken(const struct change *c)
+{
+    struct object_owner owner;
+
+    return c->was && c->now && !object_is_deleting(c->now) && member_owner(c->was, &owner) &&
+           !member_owner(c->now, &owner);
+}
+
 /* What was asked for has come: the expectations are lowered before the pool is woken. */
 static void on_sandbox(struct reconciler *base, const struct change *c)
 {
@@ -545,7 +554,10 @@ static void on_sandbox(struct reconciler *base, const struct change *c)
         expect_created(&memory->expect, 1);
     else if (memory && (!c->now || object_is_deleting(c->now)))
         expect_deleted(&memory->expect, object_uid(o));
-    reconciler_wake(base, namespace, owner.name, c->is_initial);
+    if (is_taken(c) && base->queue)
+        queue_add_after(base->queue, namespace, owner.name, POOL_TAKEN_MS);
+    else
+        reconciler_wake(base, namespace, owner.name, c->is_initial);
 }
 
 static void on_template(struct reconciler *r, const struct change *c)
