@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "isolate/confine.h"
+#include "isolate/ranged.h"
 #include "isolate/userns.h"
 
 #include <stdarg.h>
@@ -92,6 +93,20 @@ static void look_at_ids(struct facts *f)
         (void)facts_add(f, "ids", HOLDS, "%u of its own for each sandbox", (unsigned)ids.count);
 }
 
+/* What an account has besides itself. */
+static void look_at_range(struct facts *f)
+{
+    struct err e;
+
+    if (geteuid() == 0)
+        return;
+    if (ranged_check(&e) == 0)
+        (void)facts_add(f, "range", HOLDS,
+                        "ids of /etc/subuid for `silica run --range`, and for Pods");
+    else
+        (void)facts_add_err(f, "range", LACKS, &e);
+}
+
 static void look_at_landlock(struct facts *f)
 {
     int abi = confine_landlock_abi();
@@ -109,6 +124,7 @@ static void look_at_landlock(struct facts *f)
 void facts_of_host(struct facts *f)
 {
     look_at_ids(f);
+    look_at_range(f);
     look_at_landlock(f);
 }
 

@@ -69,8 +69,9 @@ struct box_spec {
     gid_t gid;
     gid_t groups[BOX_GROUPS_MAX]; /* that they are in besides; only where a range of ids is given */
     size_t group_count;
-    /* An account other than root gives the range it has in /etc/subuid, not only itself: files inside can then belong to
-     * other ids. Two helper programs have to run for that. Root always gives a range. */
+    /* An account other than root gives the range it has in /etc/subuid, not only itself (userns.h): 0 inside is the
+     * account, and any other id nobody that can do anything. Two programs have to run for that, unless a spawner is in a
+     * namespace that has the range. Root always gives a range. */
     bool wants_range;
     uint64_t root_bytes; /* size of the writable root; 0: 1 GiB. It is memory */
     bool is_read_only;   /* the root cannot be written; /tmp and the home still can */

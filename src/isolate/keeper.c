@@ -100,14 +100,15 @@ static int raise_files(struct keeper *k, struct err *e)
 /* Root needs none: the host's own is above them all. Where an account cannot have one, sandboxes do without pools. */
 static int open_engine(void)
 {
-    struct ids ids;
-    struct err e;
+    struct err e, why;
     int fd = -1;
 
-    if (geteuid() != 0 && ids_of_engine(&ids, &e) == 0)
-        fd = ids_open_namespace(&ids, &e);
-    if (geteuid() != 0 && fd < 0)
+    if (geteuid() == 0)
+        return -1;
+    if (ids_open_engine(&fd, &why, &e) < 0)
         log_warn("keeper.engine", KV("err", &e));
+    else if (why.code)
+        log_info("keeper.ids", KV("why_one", &why));
     return fd;
 }
 

@@ -389,8 +389,16 @@ static void id_maps(void **state)
             .base = 100000,
             .gid_base = 200000,
             .count = 65536 },
-          "0 100000 1000\n1000 5 1\n1001 101000 64536\n",
-          "0 6 1\n1 200000 65536\n" },
+          "0 5 1\n1 100000 65535\n",
+          "0 6 1\n1 200000 65535\n" },
+        { { .kind = IDS_ENGINE,
+            .outside_uid = 5,
+            .outside_gid = 6,
+            .base = 70000,
+            .gid_base = 80000,
+            .count = 65536 },
+          "5 5 1\n70000 70000 65536\n",
+          "6 6 1\n80000 80000 65536\n" },
     };
 
     (void)state;

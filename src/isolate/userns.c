@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #define ID_FILE_MAX_BYTES (4 << 20) /* /etc/passwd of a large site */
-#define MAP_WORDS_MAX     9         /* three lines of three numbers */
+#define MAP_WORDS_MAX     6         /* two lines of three numbers */
 #define MAP_MAX_BYTES     8192      /* the kernel takes 340 lines, and one page at a time */
 
 uint32_t ids_base_of_name(const char *name)
@@ -109,7 +109,12 @@ bool ids_find_range(struct span file, struct span name, uid_t uid, uint32_t want
     return false;
 }
 
-/* An account's range: the caller is the user inside, and around it stand the ids of the range. */
+/* A file that is missing names nobody. */
+static int read_if_there(const char *path, struct buf *out, struct err *e)
+{
+    return fd_read_file(path, out, e) < 0 && e->code != ERR_NOT_FOUND ? -1 : 0;
+}
+
 static int choose_range(struct ids *ids, struct err *e)
 {
     OWN(buf_done) struct buf passwd = BUF_INIT(ID_FILE_MAX_BYTES);
@@ -117,8 +122,9 @@ static int choose_range(struct ids *ids, struct err *e)
     OWN(buf_done) struct buf subgid = BUF_INIT(ID_FILE_MAX_BYTES);
     struct span name;
 
-    if (fd_read_file("/etc/passwd", &passwd, e) < 0 ||
-        fd_read_file("/etc/subuid", &subuid, e) < 0 || fd_read_file("/etc/subgid", &subgid, e) < 0)
+    if (read_if_there("/etc/passwd", &passwd, e) < 0 ||
+        read_if_there("/etc/subuid", &subuid, e) < 0 ||
+        read_if_there("/etc/subgid", &subgid, e) < 0)
         return -1;
     name = ids_find_name(buf_span(&passwd), geteuid());
     if (!ids_find_range(buf_span(&subuid), name, geteuid(), IDS_COUNT, &ids->base) ||
@@ -158,23 +164,6 @@ int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct 
     return 0;
 }
 
-int ids_of_engine(struct ids *ret, struct err *e)
-{
-    struct ids ids = { .kind = IDS_ONE,
-                       .uid = geteuid(),
-                       .gid = getegid(),
-                       .outside_uid = geteuid(),
-                       .outside_gid = getegid(),
-                       .count = 1 };
-
-    if (choose_range(&ids, e) == 0)
-        ids.kind = IDS_ENGINE;
-    else if (e->code != ERR_UNSUPPORTED && e->code != ERR_NOT_FOUND)
-        return -1;
-    *ret = ids;
-    return 0;
-}
-
 int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e)
 {
     uint32_t self = is_gid ? ids->gid : ids->uid;
@@ -189,11 +178,7 @@ int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e
     case IDS_ENGINE:
         return buf_addf(out, e, "%u %u 1\n%u %u %u\n", outside, outside, base, base, ids->count);
     case IDS_RANGE:
-        if (self && buf_addf(out, e, "0 %u %u\n", base, self) < 0)
-            return -1;
-        if (buf_addf(out, e, "%u %u 1\n", self, outside) < 0)
-            return -1;
-        return buf_addf(out, e, "%u %u %u\n", self + 1, base + self, ids->count - self);
+        return buf_addf(out, e, "0 %u 1\n1 %u %u\n", outside, base, ids->count - 1);
     }
     return 0;
 }
@@ -250,8 +235,12 @@ static int run_helper(pid_t pid, bool is_gid, struct span lines, struct err *e)
     }
     if (TEMP_FAILURE_RETRY(waitpid(helper, &status, 0)) < 0)
         return err_sys(e, "cannot wait for '%s'", argv[0]);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_DENIED, "'%s' refused the ids of this account", argv[0]);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        (void)err_set(e, ERR_DENIED, "'%s' refused the ids of this account", argv[0]);
+        err_hint(e, "its line of /etc/%s must be ids that are no account's, its own neither",
+                 is_gid ? "subgid" : "subuid");
+        return -1;
+    }
     return 0;
 }
 
@@ -263,7 +252,12 @@ static int write_map(const struct ids *ids, pid_t pid, bool is_gid, struct err *
         return -1;
     if ((ids->kind == IDS_RANGE && !ids->is_nested) || ids->kind == IDS_ENGINE)
         return run_helper(pid, is_gid, buf_span(&lines), e);
-    return write_file(pid, is_gid ? "gid_map" : "uid_map", buf_span(&lines), e);
+    if (write_file(pid, is_gid ? "gid_map" : "uid_map", buf_span(&lines), e) == 0)
+        return 0;
+    if (ids->is_nested && ids->kind == IDS_RANGE)
+        err_hint(e, "the keeper has no range: it is read when a keeper starts, which ends with its "
+                    "last sandbox");
+    return -1;
 }
 
 int ids_write(const struct ids *ids, pid_t pid, struct err *e)
@@ -308,4 +302,27 @@ int ids_open_namespace(const struct ids *ids, struct err *e)
     (void)kill(holder, SIGKILL);
     (void)TEMP_FAILURE_RETRY(waitpid(holder, NULL, 0));
     return fd;
+}
+
+int ids_open_engine(int *ret_fd, struct err *ret_why, struct err *e)
+{
+    struct ids ids = { .kind = IDS_ENGINE,
+                       .uid = geteuid(),
+                       .gid = getegid(),
+                       .outside_uid = geteuid(),
+                       .outside_gid = getegid() };
+    int fd = -1;
+
+    *ret_why = (struct err){ 0 };
+    if (choose_range(&ids, ret_why) == 0) {
+        ids.kind = IDS_ENGINE;
+        fd = ids_open_namespace(&ids, ret_why);
+    }
+    if (fd < 0) { /* no range, no newuidmap, or one that refuses */
+        ids.kind = IDS_ONE;
+        ids.count = 1;
+        fd = ids_open_namespace(&ids, e);
+    }
+    *ret_fd = fd;
+    return fd < 0 ? -1 : 0;
 }

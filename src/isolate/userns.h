@@ -1,7 +1,10 @@
 /* userns: which ids of the host a sandbox's ids are, and telling the kernel so.
  *
  * Three kinds of caller (design: the table of callers): root gives each sandbox 65,536 ids that nobody else has; an
- * account with a range in /etc/subuid gives that range; any other account has one id to give, its own.
+ * account with a range in /etc/subuid gives that range, where it is asked for; else an account gives one id, its own.
+ *
+ * A range is the same for all sandboxes of an account, so a file that one leaves behind is the same id's in the next: 0 is
+ * the account itself, which owns what it shows of its own, and N is id N - 1 of the range.
  *
  * Owns:     nothing.
  * Used by:  box.c: ids_choose before the clone, ids_write after it, from the parent.
@@ -17,7 +20,7 @@ enum ids_kind {
     IDS_ONE,  /* the one id inside is the caller */
     IDS_ROOT, /* a range, written by ourselves */
     IDS_ENGINE, /* the caller and its range as they are on the host: of the namespace that a spawner stays in */
-    IDS_RANGE, /* the caller as one id, and its range beside it, written by newuidmap and newgidmap */
+    IDS_RANGE, /* the caller as id 0, and its range above it, written by newuidmap and newgidmap */
 };
 
 struct ids {
@@ -26,7 +29,7 @@ struct ids {
     gid_t gid;
     const gid_t *groups; /* besides; borrowed from whoever asked */
     size_t group_count;
-    uid_t outside_uid; /* what `uid` is on the host */
+    uid_t outside_uid; /* what `uid` is on the host; of IDS_RANGE, what 0 is: the caller */
     gid_t outside_gid;
     uint32_t base; /* first id of the range on the host, and of that for groups */
     uint32_t gid_base;
@@ -49,8 +52,9 @@ struct span ids_find_name(struct span passwd, uid_t uid);
 /* What this caller has to give. wants_range: more than one id, where an account has them; ERR_UNSUPPORTED where not. */
 int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
                struct err *e);
-/* All that this account has to give, each id as itself; IDS_ONE where it has no range. */
-int ids_of_engine(struct ids *ret, struct err *e);
+/* The namespace that a spawner of this account stays in: all that it has to give, each id as itself. One id where it has no
+ * range that can be had: then *ret_why says why not, and is ERR_NONE else. */
+int ids_open_engine(int *ret_fd, struct err *ret_why, struct err *e);
 /* A user namespace with these ids, kept alive by its descriptor; -1. */
 int ids_open_namespace(const struct ids *ids, struct err *e);
 /* The map lines, for the kernel or for newuidmap. */

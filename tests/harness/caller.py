@@ -1,4 +1,4 @@
-"""Whoever runs `silica`: root, or an account that has nothing but its home."""
+"""Whoever runs `silica`: root, an account that has nothing but its home, or one with a range of ids."""
 
 import os
 import pathlib
@@ -11,6 +11,8 @@ import pytest
 from harness.server import TREE
 
 NOBODY = 65534
+RANGED = 64999  # nobody's uid; to those that run as it, it is the account "ranged"
+RANGE = 1000000  # the first id of its range, for users and for groups
 
 
 def program():
@@ -22,6 +24,30 @@ def runtime():
     """What the CLI under test carries: beside it where `make all` left both, or where the build made it."""
     there = program().parent / "silica-runtime"
     return there if there.exists() else there.with_suffix(".stripped")
+
+
+class Accounts:
+    """Files that lie over the host's /etc/passwd, /etc/subuid and /etc/subgid for the processes of an account, in a mount
+    namespace of their own. subuid: the line it has in both; None: newuidmap is not there, but a line is."""
+
+    def __init__(self, dir, subuid=f"ranged:{RANGE}:65536"):
+        self.dir = pathlib.Path(dir) / "etc"
+        self.dir.mkdir()
+        self.has_helpers = subuid is not None
+        passwd = f"root:x:0:0::/root:/bin/sh\nranged:x:{RANGED}:{RANGED}::/:/bin/sh\n"
+        for name, text in (("passwd", passwd), ("subuid", subuid or f"ranged:{RANGE}:65536"), ("subgid", subuid or f"ranged:{RANGE}:65536"),
+                           ("none", "")):
+            (self.dir / name).write_text(text.rstrip("\n") + "\n")
+            (self.dir / name).chmod(0o644)
+
+    def prefix(self):
+        """What stands before a command of the account."""
+        over = [("passwd", "/etc/passwd"), ("subuid", "/etc/subuid"), ("subgid", "/etc/subgid")]
+        if not self.has_helpers:
+            over += [("none", shutil.which(p)) for p in ("newuidmap", "newgidmap") if shutil.which(p)]
+        script = " && ".join([*(f"mount --bind {self.dir / name} {path}" for name, path in over),
+                              f'exec setpriv --reuid={RANGED} --regid={RANGED} --clear-groups "$@"'])
+        return ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh"]
 
 
 class Caller:
@@ -42,6 +68,9 @@ class Caller:
         if name == "user" and os.geteuid() == 0:
             os.chown(self.home, NOBODY, NOBODY)
             self.prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        if name == "ranged":
+            os.chown(self.home, RANGED, RANGED)
+            self.prefix = Accounts(self.dir).prefix()
         self.env = {"HOME": str(self.home), "PATH": "/usr/local/bin:/usr/bin:/bin"}
 
     def run(self, *args, shell_first=None, timeout=60, env=None, **kwargs):
@@ -58,8 +87,10 @@ class Caller:
 
 
 def caller_or_skip(name, kind=Caller):
-    if name == "root" and os.geteuid() != 0:
+    if name in ("root", "ranged") and os.geteuid() != 0:
         pytest.skip("needs root")
+    if name == "ranged" and not shutil.which("newuidmap"):
+        pytest.skip("newuidmap is not installed")
     caller = kind(name)
     done = subprocess.run([*caller.prefix, "unshare", "--user", "--map-root-user", "true"], capture_output=True)
     if done.returncode != 0:
