@@ -2,8 +2,9 @@
 code outside with what it needs, must succeed, so that a refusal is the sandbox's and not the probe's. What this kernel lacks
 altogether is absent: listed, not counted. The result is a table, and build/security.json.
 
-Callers: root; root with --user 0, so that the code inside is uid 0 of its namespace; an account with nothing. Kept sandboxes
-are made by a spawner, in other steps than those of a `silica run`: root's and the account's are tried as well.
+Callers: root; root with --user 0, so that the code inside is uid 0 of its namespace; an account with nothing; one with a range
+of ids, whose code is another id than the account, and the account itself as uid 0. Kept sandboxes are made by a spawner, in other
+steps than those of a `silica run`: root's and the accounts' are tried as well.
 """
 
 import ctypes
@@ -28,7 +29,8 @@ ROW = re.compile(r'^X\((\w+), (\w+)\(.*?\), "([A-Za-z0-9|]+)", (HOST|SCRATCH|ROO
 ATTEMPTS = {m[1]: {"how": m[2], "inside": m[3].split("|"), "where": m[4], "twin": m[5].split("|"), "what": m[6].replace('\\"', '"')}
             for m in ROW.finditer((HERE / "attempts.def").read_text())}
 CALLERS = {"root": ("root", []), "root-as-0": ("root", ["--user", "0"]), "root-kept": ("root", ["--keep"]), "user": ("user", []),
-           "user-kept": ("user", ["--keep"])}
+           "user-kept": ("user", ["--keep"]), "ranged": ("ranged", ["--range"]), "ranged-as-0": ("ranged", ["--range", "--user", "0"]),
+           "ranged-kept": ("ranged", ["--range", "--keep"])}
 ATTEMPTS_MIN = 60
 
 # What a twin says where the kernel, not the sandbox, has nothing to offer.
