@@ -16,14 +16,19 @@ struct word {
     struct err e;
 };
 
-static int enter_range(struct err *e)
+static int kept_fd = -1; /* the namespace, once ranged_check has made it */
+
+static int open_range(struct err *e)
 {
-    OWN_FD int fd = -1;
     struct ids ids;
 
-    if (ids_choose("", 0, 0, true, &ids, e) < 0)
-        return -1;
-    fd = ids_open_namespace(&ids, e);
+    return ids_choose("", 0, 0, true, &ids, e) < 0 ? -1 : ids_open_namespace(&ids, e);
+}
+
+static int enter_range(struct err *e)
+{
+    int fd = kept_fd >= 0 ? kept_fd : open_range(e);
+
     if (fd < 0)
         return -1;
     return setns(fd, CLONE_NEWUSER) < 0 ? err_sys(e, "cannot enter the map of ids") : 0;
@@ -92,14 +97,9 @@ int ranged_run(const struct ranged_job *job, struct err *e)
     return rc;
 }
 
-static int do_nothing(void *ctx, struct err *e)
-{
-    (void)ctx;
-    (void)e;
-    return 0;
-}
-
 int ranged_check(struct err *e)
 {
-    return ranged_run(&(struct ranged_job){ .fn = do_nothing }, e);
+    if (kept_fd < 0)
+        kept_fd = open_range(e);
+    return kept_fd < 0 ? -1 : 0;
 }

@@ -1,7 +1,7 @@
 /* ranged: work on files that belong to ids of an account's range: the account itself may neither remove nor give away what
  * its sandboxes left under another id than its own.
  *
- * Owns:     nothing after a call.
+ * Owns:     the namespace that ranged_check made, until the process ends.
  * Used by:  the node, for volumes of Pods. `silica doctor` and `silica node` ask whether there is a range.
  * Threads:  any, of a process with many too: the job is done by a copy of the process (fork) that has the calling thread only,
  *           so it may allocate, but must not wait for another thread. Blocks until it is done.
@@ -25,7 +25,8 @@ struct ranged_job {
  * owners by their number inside. -1: what it says; or ERR_UNSUPPORTED, ERR_NOT_FOUND or ERR_DENIED and a hint where this
  * account has no range that can be had. */
 int ranged_run(const struct ranged_job *job, struct err *e);
-/* Can it be had? Tried, not guessed: newuidmap and newgidmap are run. */
+/* Can it be had? Tried, not guessed: newuidmap and newgidmap are run, and what they made is kept, so that ranged_run need not
+ * run them again. Waits for children: while nobody else in this process does. */
 int ranged_check(struct err *e);
 
 #endif

@@ -122,14 +122,9 @@ static int remove_places(struct removal *x, struct err *e)
 {
     if (check_server(x, e) < 0)
         return -1;
-    for (size_t i = 0; i < x->n; i++) {
-        const char *name = strrchr(x->places[i], '/') + 1;
-        OWN_MEM char *above = span_dup(span_of(x->places[i], (size_t)(name - x->places[i])));
-        OWN_FD int fd = -1;
-
-        if (dirtree_find(x->of->dir_fd, above, &fd, e) < 0 || dirtree_remove(fd, name, e) < 0)
+    for (size_t i = 0; i < x->n; i++)
+        if (volumes_remove_at(x->of->dir_fd, x->places[i], e) < 0)
             return -1;
-    }
     return 0;
 }
 

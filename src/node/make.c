@@ -238,6 +238,7 @@ static struct volumes_spec volumes_of(struct record *r, struct object *pod,
                           (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) },
         .needs = &r->needs, /* the record's, whose one pass we are */
         .owner = *owner,
+        .is_ranged = n->has_ids && geteuid() != 0,
     };
 }
 
@@ -248,7 +249,7 @@ int make_volumes(struct record *r, struct object *pod, struct volumes_spec *ret,
     OWN(notes_done) struct notes ignored = { 0 };
     struct security s;
 
-    if (security_make(pod, first, geteuid() == 0, &s, &ignored, e) < 0)
+    if (security_make(pod, first, r->node->has_ids, &s, &ignored, e) < 0)
         return -1;
     *ret = volumes_of(r, pod, &s.owner);
     return 0;
@@ -259,7 +260,7 @@ static int read_outfit(struct make *m, struct record *r, const struct json *spec
 {
     m->container = spec;
     m->pod = object_ref(r->pod);
-    if (security_make(m->pod, spec, geteuid() == 0, &m->security, &m->notes, e) < 0)
+    if (security_make(m->pod, spec, r->node->has_ids, &m->security, &m->notes, e) < 0)
         return -1;
     return make_volumes(r, m->pod, &m->volumes, e);
 }
@@ -327,6 +328,7 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
                                 .makes_cwd = true,
                                 .uid = m->security.uid,
                                 .gid = m->security.gid,
+                                .wants_range = r->node->has_ids,
                                 .root_bytes = m->security.root_bytes,
                                 .is_read_only = m->security.is_read_only,
                                 .limits = m->security.limits,

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "isolate/dir.h"
 #include "net/tls.h"
+#include "isolate/ranged.h"
 #include "node/dirtree.h"
 #include "node/volumes.h"
 
@@ -346,10 +347,21 @@ static int open_copies(struct node *n, struct err *e)
     return 0;
 }
 
+/* Before the loop reaps children, and before sandboxes are made. */
+static void look_at_ids(struct node *n)
+{
+    struct err e;
+
+    n->has_ids = geteuid() == 0 || ranged_check(&e) == 0;
+    if (!n->has_ids)
+        log_info("node.ids", KV("why_one", &e));
+}
+
 static int open_parts(struct node *n, int listen_fd, struct err *e)
 {
     OWN_FD int fd = listen_fd;
 
+    look_at_ids(n);
     if (crew_open(n->loop,
                   &(struct crew_spec){ .data = n->dir, .on_lost = on_keeper_lost, .ctx = n },
                   &n->crew, e) < 0)

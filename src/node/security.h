@@ -27,7 +27,7 @@ struct security {
     uint64_t root_bytes; /* limits.ephemeral-storage; 0: the default */
 };
 
-/* has_ids: the host can give a sandbox more than one id (root). Else all containers of the Pod run as the first one's user.
+/* has_ids: the host can give a sandbox more than one id (root, and an account with a range). Else all containers of the Pod run as the first one's user.
  * -1: for CreateContainerConfigError: an id that cannot be, or runAsNonRoot of one that would be root. */
 int security_make(const struct object *pod, const struct json *container, bool has_ids,
                   struct security *ret, struct notes *notes, struct err *e);

@@ -1,6 +1,7 @@
 /* What one container sees of its Pod's volumes. */
 #include "node/volumes.h"
 
+#include "isolate/ranged.h"
 #include "node/dirtree.h"
 
 #include <errno.h>
@@ -102,15 +103,33 @@ static int read_sub(const struct json *mount, const struct env *env, char ret[SU
     return 0;
 }
 
+struct making {
+    int volume_fd;
+    const char *sub;
+};
+
+static int make_ranged(void *ctx, struct err *e)
+{
+    const struct making *m = ctx;
+
+    return make_sub(m->volume_fd, m->sub, e);
+}
+
 static int find_sub(const struct volumes_spec *s, const char *place, const char *sub, bool makes_it,
                     struct err *e)
 {
     OWN_FD int volume_fd = -1, fd = -1;
+    struct making m = { .sub = sub };
 
     if (dirtree_find(s->dir_fd, place, &volume_fd, e) < 0)
         return -1;
+    m.volume_fd = volume_fd;
+    if (makes_it && make_sub(volume_fd, sub, e) == 0)
+        return 0;
+    if (makes_it && e->sys == EACCES && s->is_ranged) /* in a directory of another id's */
+        return ranged_run(&(struct ranged_job){ .fn = make_ranged, .ctx = &m }, e);
     if (makes_it)
-        return make_sub(volume_fd, sub, e);
+        return -1;
     fd = open_below(volume_fd, sub);
     return fd < 0 ? err_sys(e, "there is no '%s' in the volume", sub) : 0;
 }

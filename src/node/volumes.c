@@ -1,5 +1,6 @@
 #include "node/volumes.h"
 
+#include "isolate/ranged.h"
 #include "kube/quantity.h"
 #include "node/dirtree.h"
 
@@ -102,15 +103,17 @@ static int give_to_group(const struct volumes_spec *s, int fd, struct err *e)
     return 0;
 }
 
-static int prepare_empty(const struct volumes_spec *s, const struct json *volume, int fd,
-                         struct notes *notes, struct err *e)
+static struct span medium_of(const struct json *volume)
 {
-    struct span medium = json_str(json_get(json_get(volume, "emptyDir"), "medium"));
+    return json_str(json_get(json_get(volume, "emptyDir"), "medium"));
+}
 
-    if (span_is(medium, "Memory"))
-        notes_add(notes, "VolumeMediumNotServed",
-                  "volume \"%s\": medium Memory is not served: it is on disk", name_of(volume));
-    else if (medium.n)
+static int prepare_empty(const struct volumes_spec *s, const struct json *volume, int fd,
+                         struct err *e)
+{
+    struct span medium = medium_of(volume);
+
+    if (medium.n && !span_is(medium, "Memory"))
         return err_set(e, ERR_UNSUPPORTED, "medium %.*s is not served here", SPAN_ARG(medium));
     return give_to_group(s, fd, e);
 }
@@ -161,7 +164,7 @@ static int check_claim(const struct volumes_spec *s, const struct json *volume, 
 }
 
 static int prepare_one(const struct volumes_spec *s, const struct json *volume, bool *changed,
-                       struct notes *notes, struct err *e)
+                       struct err *e)
 {
     enum sort sort = sort_of(volume);
     char place[PLACE_MAX_BYTES];
@@ -177,7 +180,7 @@ static int prepare_one(const struct volumes_spec *s, const struct json *volume, 
         return -1;
     switch (sort) {
     case SORT_EMPTY:
-        return prepare_empty(s, volume, fd, notes, e);
+        return prepare_empty(s, volume, fd, e);
     case SORT_CLAIM:
         return give_to_group(s, fd, e);
     case SORT_CONTENT:
@@ -188,20 +191,71 @@ static int prepare_one(const struct volumes_spec *s, const struct json *volume, 
     return 0;
 }
 
+struct preparing {
+    const struct volumes_spec *s;
+    bool has_changed;
+};
+
+static int prepare_all(void *ctx, struct err *e)
+{
+    struct preparing *p = ctx;
+
+    JSON_EACH(volume, object_at(p->s->downward.pod, "spec.volumes"))
+    if (prepare_one(p->s, volume, &p->has_changed, e) < 0)
+        return err_wrap(e, "MountVolume.SetUp failed for volume \"%s\" ", name_of(volume));
+    return 0;
+}
+
 int volumes_prepare(const struct volumes_spec *s, bool *ret_changed, struct notes *notes,
                     struct err *e)
 {
-    bool changed = false;
+    struct preparing p = { .s = s };
+    const struct ranged_job job = {
+        .fn = prepare_all, .ctx = &p, .result = &p.has_changed, .result_n = sizeof p.has_changed
+    };
+    bool gives = geteuid() != 0 && (s->owner.has_user || s->owner.has_group);
 
     JSON_EACH(volume, object_at(s->downward.pod, "spec.volumes"))
-    if (prepare_one(s, volume, &changed, notes, e) < 0)
-        return err_wrap(e, "MountVolume.SetUp failed for volume \"%s\" ", name_of(volume));
+    if (span_is(medium_of(volume), "Memory"))
+        notes_add(notes, "VolumeMediumNotServed",
+                  "volume \"%s\": medium Memory is not served: it is on disk", name_of(volume));
+    if ((gives ? ranged_run(&job, e) : prepare_all(&p, e)) < 0)
+        return -1;
     if (ret_changed)
-        *ret_changed = changed;
+        *ret_changed = p.has_changed;
     return 0;
 }
 
 /* ---- measuring ---- */
+
+struct counting {
+    int fd;
+    struct dirtree_count count;
+};
+
+static int count_tree(void *ctx, struct err *e)
+{
+    struct counting *c = ctx;
+
+    return dirtree_count(c->fd, &c->count, e);
+}
+
+/* What another id of an account's range keeps to itself is counted too, where there is such a range. */
+static int count_all(int fd, struct dirtree_count *ret, struct err *e)
+{
+    struct counting c = { .fd = fd };
+    const struct ranged_job job = {
+        .fn = count_tree, .ctx = &c, .result = &c.count, .result_n = sizeof c.count
+    };
+    struct err ignored;
+
+    if (count_tree(&c, e) < 0)
+        return -1;
+    if (c.count.is_partial && geteuid() != 0)
+        (void)ranged_run(&job, &ignored);
+    *ret = c.count;
+    return 0;
+}
 
 static int measure_one(const struct volumes_spec *s, const struct json *volume,
                        struct volumes_use *use, struct err *e)
@@ -216,7 +270,7 @@ static int measure_one(const struct volumes_spec *s, const struct json *volume,
         return 0;
     if (dirtree_find(s->dir_fd, place, &fd, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : -1;
-    if (dirtree_count(fd, &count, e) < 0)
+    if (count_all(fd, &count, e) < 0)
         return -1;
     use->bytes += count.bytes;
     if (use->is_over || !quantity_parse(json_str(limit_text), &limit) || limit.nano <= 0)
@@ -242,16 +296,37 @@ int volumes_measure(const struct volumes_spec *s, struct volumes_use *ret, struc
 
 /* ---- removing ---- */
 
-/* One entry of a directory below the data directory, which may be gone already. */
-static int remove_at(int dir_fd, const char *place, struct err *e)
+struct removing {
+    int dir_fd;
+    const char *name;
+};
+
+static int remove_tree(void *ctx, struct err *e)
+{
+    const struct removing *r = ctx;
+
+    return dirtree_remove(r->dir_fd, r->name, e);
+}
+
+int volumes_remove_at(int dir_fd, const char *place, struct err *e)
 {
     const char *slash = strrchr(place, '/');
     OWN_MEM char *above = span_dup(span_of(place, (size_t)(slash - place)));
     OWN_FD int fd = -1;
+    struct removing r = { .name = slash + 1 };
+    struct err why;
 
     if (dirtree_find(dir_fd, above, &fd, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : -1;
-    return dirtree_remove(fd, slash + 1, e);
+    r.dir_fd = fd;
+    if (remove_tree(&r, e) == 0)
+        return 0;
+    if (geteuid() == 0 || (e->sys != EACCES && e->sys != EPERM))
+        return -1;
+    if (ranged_run(&(struct ranged_job){ .fn = remove_tree, .ctx = &r }, &why) == 0)
+        return 0;
+    err_hint(e, "it may be of an id that this account had: %.120s", why.msg);
+    return -1;
 }
 
 int volumes_remove(int dir_fd, const char *pod_uid, struct err *e)
@@ -261,7 +336,7 @@ int volumes_remove(int dir_fd, const char *pod_uid, struct err *e)
     if (!is_part(pod_uid))
         return err_set(e, ERR_INVALID, "'%s' is no uid", pod_uid);
     (void)snprintf(place, sizeof place, VOLUMES_PODS "/%s/volumes", pod_uid);
-    if (remove_at(dir_fd, place, e) < 0)
+    if (volumes_remove_at(dir_fd, place, e) < 0)
         return err_wrap(e, "volumes of Pod %s", pod_uid);
     *strrchr(place, '/') = '\0';
     (void)unlinkat(dir_fd, place, AT_REMOVEDIR); /* somebody else's files may be in it */
@@ -274,7 +349,7 @@ int volumes_remove_claim(int dir_fd, const struct object *claim, struct err *e)
 
     if (!volume_claim_place(claim, place, sizeof place))
         return err_set(e, ERR_INVALID, "the claim's name cannot be that of a directory");
-    if (remove_at(dir_fd, place, e) < 0)
+    if (volumes_remove_at(dir_fd, place, e) < 0)
         return err_wrap(e, "claim %s/%s", object_namespace(claim), object_name(claim));
     *strrchr(place, '/') = '\0';
     (void)unlinkat(dir_fd, place, AT_REMOVEDIR); /* other claims may be in it */

@@ -11,8 +11,9 @@
  * Used by:  the lifecycle, on a worker: all of it blocks on the disk.
  * Refused:  hostPath and kinds that are not served: ERR_UNSUPPORTED, with the reason in words. What is served in part is a
  *           note.
- * Ids:      for root what belongs to an id on disk belongs to the same id inside (isolate/idmap.h), so owners are set;
- *           an account's files are the sandbox's anyway, and `owner` must be empty.
+ * Ids:      for root what belongs to an id on disk belongs to the same id inside (isolate/idmap.h), so owners are set. An
+ *           account with a range (isolate/userns.h) sets and removes what is another id's by a process that may
+ *           (isolate/ranged.h). Another account's files are the sandbox's anyway, and `owner` must be empty.
  */
 #ifndef SILICA_NODE_VOLUMES_H
 #define SILICA_NODE_VOLUMES_H
@@ -30,6 +31,7 @@ struct volumes_spec {
     struct downward downward;
     const struct needs *needs;
     struct volume_owner owner;
+    bool is_ranged; /* we are an account that gives sandboxes its range of ids */
 };
 
 /* Makes the directories and writes or updates the files. -1: `MountVolume.SetUp failed for volume "x" : ...`, for an Event
@@ -67,6 +69,9 @@ int volumes_measure(const struct volumes_spec *s, struct volumes_use *ret, struc
 int volumes_remove(int dir_fd, const char *pod_uid, struct err *e);
 /* A claim's directory, when the claim is deleted. */
 int volumes_remove_claim(int dir_fd, const struct object *claim, struct err *e);
+
+/* One entry of a directory below the data directory, with all in it. It may be gone already. */
+int volumes_remove_at(int dir_fd, const char *place, struct err *e);
 
 /* A claim's directory, relative to the data directory; false: its name cannot be one. */
 bool volume_claim_place(const struct object *claim, char *ret, size_t size);

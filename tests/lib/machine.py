@@ -75,15 +75,19 @@ class Process:
 
 class Machine:
     def __init__(self, with_controller=False, who="root"):
-        """who: `user` is an account that has nothing but its uid, where the tests run as root."""
+        """who: `user` is an account that has nothing but its uid, `ranged` one with a range of ids, where the tests run as root."""
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-machine-"))
         self.data = self.directory / "node"
         self.data.mkdir(mode=0o700)
         self.wrap = []
-        if who == "user" and os.geteuid() == 0:
+        if who != "root" and os.geteuid() == 0:
+            uid = NOBODY if who == "user" else caller.RANGED
             self.wrap = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+            if who == "ranged":
+                self.wrap = caller.Accounts(self.directory).prefix()
+                self.directory.chmod(0o755)
             for path in (self.directory, self.data):
-                os.chown(path, NOBODY, NOBODY)
+                os.chown(path, uid, uid)
             for there in (caller.program(), caller.runtime()):  # the tree may be nobody else's to read
                 shutil.copy2(there, self.directory / there.name.removesuffix(".stripped"))
         self.node = self.controller = self.api = None
