@@ -2,12 +2,16 @@
 
 import json
 import os
+import pathlib
+import random
 import subprocess
+import time
 
 import pytest
 
 from harness.caller import RANGE, RANGED, Accounts, caller_or_skip
 from harness.owner import Owner, alive
+from harness.server import wait_until
 
 pytestmark = [pytest.mark.ours, pytest.mark.core]
 
@@ -80,6 +84,34 @@ def test_verbs_of_a_sandbox_of_another_id(who, volume):
     assert who.call("run", "--", "true").returncode == 0
     who.ok("run", "--range", "--user", "33", "-v", f"{volume}:/v", "--", "rm", "-r", "/v/deep")
     assert not (volume / "deep").exists()
+
+
+def processes_of(uids):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.stat(f"/proc/{pid}").st_uid in uids and alive(int(pid)):
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def test_killed_anywhere(who):
+    """Also while newuidmap is at work: nothing of the account's or of its range's is left."""
+    ours = {RANGED, *range(RANGE, RANGE + 65536)}
+    wait_until(lambda: processes_of(ours) == [], 20, "keepers of other tests end")
+    mounts, chance = pathlib.Path("/proc/mounts").read_text(), random.Random(4711)
+    for i in range(30):
+        p = subprocess.Popen([*who.prefix, str(who.silica), "run", "--range", "--user", "33", "--", "sh", "-c", "setsid sleep 4721 & sleep 4721"],
+                             env=who.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if i % 5 == 0:  # most are struck while they begin, some when they run
+            wait_until(lambda: processes_of({RANGE + 32}), 20, "it runs")
+        time.sleep(chance.uniform(0, 0.05))
+        p.kill()
+        p.wait(20)
+    wait_until(lambda: processes_of(ours) == [], 20, "the sandboxes end")
+    assert pathlib.Path("/proc/mounts").read_text() == mounts
 
 
 def test_doctor_and_status_of_it(who):
