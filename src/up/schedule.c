@@ -103,7 +103,6 @@ static void on_bound(void *ctx, const struct kube_answer *answer)
     struct binding *b = ctx;
     struct schedule *s = b->of;
     const struct status *no = answer->refusal;
-    struct ev_loop *loop = kube_client_loop(s->client);
 
     s->calls--;
     if (s->is_closed || no) {
@@ -111,7 +110,8 @@ static void on_bound(void *ctx, const struct kube_answer *answer)
         if (!s->is_closed && no->code != 404 && no->code != 409) {
             log_warn("schedule.bind", KV("namespace", object_namespace(b->pod)),
                      KV("pod", object_name(b->pod)), KV("err", buf_cstr(&no->message)));
-            ev_timer_start(loop, &s->again, SCHEDULE_RETRY_MS, look_again, s);
+            ev_timer_start(kube_client_loop(s->client), &s->again, SCHEDULE_RETRY_MS, look_again,
+                           s);
         }
         binding_free(b);
         let_go(s);
@@ -120,7 +120,7 @@ static void on_bound(void *ctx, const struct kube_answer *answer)
     *s->untold_end = b;
     s->untold_end = &b->next;
     if (!ev_timer_is_running(&s->tell))
-        ev_timer_start(loop, &s->tell, SCHEDULE_TELL_MS, tell_some, s);
+        ev_timer_start(kube_client_loop(s->client), &s->tell, SCHEDULE_TELL_MS, tell_some, s);
 }
 
 static void consider(struct schedule *s, struct object *pod)
