@@ -33,7 +33,7 @@ static const struct opt opts[] = {
     { "--env", NULL, OPT_LIST, AT(env), NULL, 0, 0, "NAME[=VALUE]", "set a variable; without =VALUE it is ours; may be repeated", NULL, 'e' },
     { "--workdir", NULL, OPT_STR, AT(cwd), NULL, 0, 0, "DIR", "directory inside to run in; default: the home", NULL, 'w' },
     { "--user", NULL, OPT_STR, AT(user), "1000", 0, 0, "UID[:GID]", "who the command is inside; outside it never has more rights than you", NULL, 'u' },
-    { "--range", NULL, OPT_BOOL, AT(has_range), NULL, 0, 0, NULL, "your range of ids (/etc/subuid) inside: 0 is you, and the command, unless --user 0, is not; root always gives one" },
+    { "--range", NULL, OPT_BOOL, AT(has_range), NULL, 0, 0, NULL, "your range of ids of /etc/subuid inside: 0 is you, any other, as the command is, is not" },
     { "--interactive", NULL, OPT_BOOL, AT(is_interactive), NULL, 0, 0, NULL, "accepted for habit: input is always forwarded", "Streams", 'i' },
     { "--tty", NULL, OPT_BOOL, AT(has_tty), NULL, 0, 0, NULL, "give the command a terminal of its own, as large as yours", NULL, 't' },
     { "--output", NULL, OPT_STR, AT(output), "text", 0, 0, "FORMAT", "how to say how it went: text, or json for one line on stderr at the end", NULL, 'o' },
