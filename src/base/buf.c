@@ -43,18 +43,6 @@ size_t span_find_str(struct span a, struct span needle)
     return hit ? (size_t)(hit - a.p) : SIZE_MAX;
 }
 
-struct span span_slice(struct span a, size_t from, size_t to)
-{
-    from = MIN(from, a.n);
-    to = MAX(MIN(to, a.n), from);
-    return a.p ? (struct span){ a.p + from, to - from } : SPAN_NONE;
-}
-
-struct span span_skip(struct span a, size_t n)
-{
-    return span_slice(a, n, a.n);
-}
-
 struct span span_trim(struct span a)
 {
     while (a.n && (a.p[0] == ' ' || a.p[0] == '\t'))
@@ -88,6 +76,12 @@ char *span_dup(struct span a)
     if (a.n)
         memcpy(s, a.p, a.n);
     return s;
+}
+
+/* Without another allocation, and within the ceiling: that may be lower than the block is large. */
+static bool has_room(const struct buf *b, size_t n)
+{
+    return b->n + n < b->cap && b->n + n <= b->max;
 }
 
 int buf_reserve(struct buf *b, size_t n, struct err *e)
@@ -126,10 +120,11 @@ int buf_add(struct buf *b, struct span s, struct err *e)
 {
     if (s.n == 0)
         return 0;
-    if (buf_reserve(b, s.n, e) < 0)
+    if (!has_room(b, s.n) && buf_reserve(b, s.n, e) < 0)
         return -1;
     memcpy(b->p + b->n, s.p, s.n);
-    buf_grown(b, s.n);
+    b->n += s.n;
+    b->p[b->n] = '\0';
     return 0;
 }
 
@@ -182,11 +177,6 @@ int buf_addf(struct buf *b, struct err *e, const char *fmt, ...)
     r = buf_vaddf(b, e, fmt, ap);
     va_end(ap);
     return r;
-}
-
-struct span buf_span(const struct buf *b)
-{
-    return (struct span){ b->p, b->n };
 }
 
 const char *buf_cstr(const struct buf *b)

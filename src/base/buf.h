@@ -58,8 +58,17 @@ bool span_ends(struct span a, const char *suffix);
 size_t span_find(struct span a, uint8_t byte);
 size_t span_find_str(struct span a, struct span needle);
 /* From..to, both clipped to the span. */
-struct span span_slice(struct span a, size_t from, size_t to);
-struct span span_skip(struct span a, size_t n);
+static inline struct span span_slice(struct span a, size_t from, size_t to)
+{
+    from = MIN(from, a.n);
+    to = MAX(MIN(to, a.n), from);
+    return a.p ? (struct span){ a.p + from, to - from } : SPAN_NONE;
+}
+static inline struct span span_skip(struct span a, size_t n)
+{
+    n = MIN(n, a.n);
+    return a.p ? (struct span){ a.p + n, a.n - n } : SPAN_NONE;
+}
 /* Without spaces and tabs at both ends. */
 struct span span_trim(struct span a);
 /* Cuts the next piece up to `sep` off *rest (the separator goes too). False when nothing was left; a
@@ -81,7 +90,10 @@ void buf_grown(struct buf *b, size_t n);
 /* Bytes that can be written behind the end without another allocation. */
 size_t buf_room(const struct buf *b);
 
-struct span buf_span(const struct buf *b);
+static inline struct span buf_span(const struct buf *b)
+{
+    return (struct span){ b->p, b->n };
+}
 const char *buf_cstr(const struct buf *b);
 /* Drops n bytes from the front. */
 void buf_consume(struct buf *b, size_t n);

@@ -203,12 +203,11 @@ int http_head_add_piece(struct http_head *h, struct http_piece name, struct http
 
     if (!f)
         return -1;
-    fold_case(h->text.p + name.at, name.n);
     *f = (struct http_field){ name, value };
     return 0;
 }
 
-int http_head_add(struct http_head *h, struct span name, struct span value, struct err *e)
+static int add_copy(struct http_head *h, struct span name, struct span value, struct err *e)
 {
     struct http_field *f;
 
@@ -219,7 +218,25 @@ int http_head_add(struct http_head *h, struct span name, struct span value, stru
         return -1;
     (void)add_text(h, name, &f->name, e); /* both fit now */
     (void)add_text(h, value, &f->value, e);
-    fold_case(h->text.p + f->name.at, f->name.n);
+    return 0;
+}
+
+int http_head_add_from(struct http_head *h, const struct http_head *from, size_t i, struct err *e)
+{
+    struct span name, value;
+
+    http_head_field(from, i, &name, &value);
+    return add_copy(h, name, value, e);
+}
+
+int http_head_add(struct http_head *h, struct span name, struct span value, struct err *e)
+{
+    struct http_piece added;
+
+    if (add_copy(h, name, value, e) < 0)
+        return -1;
+    added = h->fields[h->field_count - 1].name;
+    fold_case(h->text.p + added.at, added.n);
     return 0;
 }
 
@@ -238,6 +255,8 @@ int http_head_addf(struct http_head *h, const char *name, struct err *e, const c
     va_end(ap);
     value_piece.n = (uint32_t)h->text.n - value_piece.at;
     if (r == 0)
+        fold_case(h->text.p + name_piece.at, name_piece.n);
+    if (r == 0)
         r = http_head_add_piece(h, name_piece, value_piece, e);
     if (r < 0 && h->text.p) {
         h->text.n = before;
@@ -255,55 +274,35 @@ int http_head_set(struct http_head *h, struct span name, struct span value, stru
     return http_head_add(h, name, value, e);
 }
 
-static bool name_is(const struct http_head *h, const struct http_field *f, const char *name,
-                    size_t n)
+static bool name_is(const struct http_head *h, const struct http_field *f, struct span name)
 {
-    return f->name.n == n && memcmp(h->text.p + f->name.at, name, n) == 0;
+    return f->name.n == name.n && memcmp(h->text.p + f->name.at, name.p, name.n) == 0;
 }
 
 size_t http_head_remove(struct http_head *h, const char *name)
 {
-    size_t n = strlen(name);
+    struct span key = span_cstr(name);
     uint32_t kept = 0, before = h->field_count;
 
     for (uint32_t i = 0; i < before; i++)
-        if (!name_is(h, &h->fields[i], name, n))
+        if (!name_is(h, &h->fields[i], key))
             h->fields[kept++] = h->fields[i];
     h->field_count = kept;
     return before - kept;
 }
 
-size_t http_head_count(const struct http_head *h)
+struct span http_head_walk(const struct http_head *h, struct span name, size_t *iter)
 {
-    return h->field_count;
-}
+    for (size_t i = *iter; i < h->field_count; i++) {
+        const struct http_field *f = &h->fields[i];
 
-void http_head_field(const struct http_head *h, size_t i, struct span *ret_name,
-                     struct span *ret_value)
-{
-    assert(i < h->field_count);
-    *ret_name = piece_span(h, h->fields[i].name);
-    *ret_value = piece_span(h, h->fields[i].value);
-}
-
-struct span http_head_next(const struct http_head *h, const char *name, size_t *iter)
-{
-    size_t n = strlen(name);
-
-    while (*iter < h->field_count) {
-        const struct http_field *f = &h->fields[(*iter)++];
-
-        if (name_is(h, f, name, n))
-            return piece_span(h, f->value);
+        if (!name_is(h, f, name))
+            continue;
+        *iter = i + 1;
+        return piece_span(h, f->value);
     }
+    *iter = h->field_count;
     return SPAN_NONE;
-}
-
-struct span http_head_get(const struct http_head *h, const char *name)
-{
-    size_t iter = 0;
-
-    return http_head_next(h, name, &iter);
 }
 
 static bool has_piece(const struct http_head *h, const char *name, const char *want,
@@ -360,21 +359,18 @@ static bool is_control(uint8_t c)
 bool http_value_is_valid(struct span value)
 {
     const uint64_t ones = 0x0101010101010101u, highs = ones * 0x80;
-    size_t i = 0;
+    uint64_t w, del;
+    size_t i;
 
-    /* Eight bytes at a time: a borrow into the top bit marks a byte below 0x20, or one equal to 0x7f. */
-    for (; i + 8 <= value.n; i += 8) {
-        uint64_t w, del;
-
-        memcpy(&w, value.p + i, 8);
+    /* Eight bytes at a time, the last eight perhaps a second time: a borrow into the top bit marks a byte below 0x20, or
+     * one equal to 0x7f. */
+    for (i = 0; i < value.n && value.n >= 8; i += 8) {
+        memcpy(&w, value.p + MIN(i, value.n - 8), 8);
         del = w ^ (ones * 0x7f);
-        if (!((((w - ones * 0x20) & ~w) | ((del - ones) & ~del)) & highs))
-            continue;
-        for (size_t k = i; k < i + 8; k++) /* a tab is allowed, so look closer */
-            if (is_control(value.p[k]))
-                return false;
+        if ((((w - ones * 0x20) & ~w) | ((del - ones) & ~del)) & highs)
+            break;
     }
-    for (; i < value.n; i++)
+    for (; i < value.n; i++) /* a tab is allowed, so look closer */
         if (is_control(value.p[i]))
             return false;
     return true;

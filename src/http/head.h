@@ -69,7 +69,9 @@ struct span http_head_protocol(const struct http_head *h);
 int http_head_add(struct http_head *h, struct span name, struct span value, struct err *e);
 int http_head_addf(struct http_head *h, const char *name, struct err *e, const char *fmt, ...)
     PRINTF(4, 5);
-/* Adds a field whose text stands in h->text already (http1 parses its head in place). */
+/* Adds a field as another head has it. */
+int http_head_add_from(struct http_head *h, const struct http_head *from, size_t i, struct err *e);
+/* Adds a field whose text stands in h->text already, its name in lower case (http1 parses its head in place). */
 int http_head_add_piece(struct http_head *h, struct http_piece name, struct http_piece value,
                         struct err *e);
 /* Removes every field of that name, then adds this one. */
@@ -77,14 +79,34 @@ int http_head_set(struct http_head *h, struct span name, struct span value, stru
 /* Removes every field of that name; says how many there were. */
 size_t http_head_remove(struct http_head *h, const char *name);
 
-size_t http_head_count(const struct http_head *h);
+static inline size_t http_head_count(const struct http_head *h)
+{
+    return h->field_count;
+}
 /* The i-th field, i < http_head_count(). */
-void http_head_field(const struct http_head *h, size_t i, struct span *ret_name,
-                     struct span *ret_value);
-/* The first value of that name; p is NULL when there is none (and not NULL when it is empty). */
-struct span http_head_get(const struct http_head *h, const char *name);
-/* Each value in turn: start with *iter = 0; p is NULL after the last. */
-struct span http_head_next(const struct http_head *h, const char *name, size_t *iter);
+static inline void http_head_field(const struct http_head *h, size_t i, struct span *ret_name,
+                                   struct span *ret_value)
+{
+    const struct http_field *f = &h->fields[i];
+
+    assert(i < h->field_count);
+    *ret_name = span_of(h->text.p + f->name.at, f->name.n);
+    *ret_value = span_of(h->text.p + f->value.at, f->value.n);
+}
+/* Each value of a name in turn: start with *iter = 0; p is NULL after the last (and not NULL when it is empty). */
+struct span http_head_walk(const struct http_head *h, struct span name, size_t *iter);
+/* The same by a literal, whose length is then known when it is compiled. */
+static inline struct span http_head_next(const struct http_head *h, const char *name, size_t *iter)
+{
+    return http_head_walk(h, span_cstr(name), iter);
+}
+/* The first value. */
+static inline struct span http_head_get(const struct http_head *h, const char *name)
+{
+    size_t iter = 0;
+
+    return http_head_walk(h, span_cstr(name), &iter);
+}
 /* Is the token an element of the field's comma list? All occurrences, letters in any case. */
 bool http_head_has_token(const struct http_head *h, const char *name, const char *token);
 /* The same for names whose letters count (subprotocols). */

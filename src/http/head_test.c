@@ -193,6 +193,32 @@ static void test_valid(void **state)
     }
 }
 
+static void test_fields_of_another(void **state)
+{
+    struct http_head from, to;
+    struct span name, value;
+    struct err e;
+
+    (void)state;
+    http_head_init(&from, 4096, 40);
+    http_head_init(&to, 20, 2);
+    assert_int_equal(add(&from, "X-One", "1"), 0);
+    assert_int_equal(add(&from, "X-Empty", ""), 0);
+    assert_int_equal(add(&from, "X-Long", "12345678901234567890"), 0);
+    assert_int_equal(http_head_add_from(&to, &from, 1, &e), 0);
+    assert_int_equal(http_head_add_from(&to, &from, 2, &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_int_equal(http_head_add_from(&to, &from, 0, &e), 0);
+    assert_int_equal(http_head_add_from(&to, &from, 1, &e), -1); /* a third */
+    assert_int_equal(http_head_count(&to), 2);
+    http_head_field(&to, 0, &name, &value);
+    assert_span(name, "x-empty");
+    assert_int_equal(value.n, 0);
+    assert_span(http_head_get(&to, "x-one"), "1");
+    http_head_done(&from);
+    http_head_done(&to);
+}
+
 /* Values are checked eight bytes at a time: each byte must count the same at each place. */
 static void test_every_byte_everywhere(void **state)
 {
@@ -204,6 +230,9 @@ static void test_every_byte_everywhere(void **state)
             value[at] = (uint8_t)c;
             assert_int_equal(http_value_is_valid(span_of(value, sizeof value)),
                              c == '\t' || (c >= 0x20 && c != 0x7f));
+            for (size_t n = at + 1; n < sizeof value; n++)
+                assert_int_equal(http_value_is_valid(span_of(value, n)),
+                                 c == '\t' || (c >= 0x20 && c != 0x7f));
             memset(value, '\t', at);
             assert_int_equal(http_value_is_valid(span_of(value, sizeof value)),
                              c == '\t' || (c >= 0x20 && c != 0x7f));
@@ -220,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_copy_ceilings),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_fields_of_another),
         cmocka_unit_test(test_every_byte_everywhere),
     };
 

@@ -97,6 +97,8 @@ int http1_write_status(struct buf *out, int status, struct err *e)
 
 int http1_write_field(struct buf *out, struct span name, struct span value, struct err *e)
 {
+    uint8_t *at;
+
     if (!http_name_is_valid(name))
         return err_set(e, ERR_INVALID, "cannot send header '%.*s': its name is not a token",
                        SPAN_ARG(name));
@@ -105,10 +107,13 @@ int http1_write_field(struct buf *out, struct span name, struct span value, stru
                        SPAN_ARG(name));
     if (buf_reserve(out, name.n + value.n + 4, e) < 0)
         return -1;
-    put(out, name);
-    put(out, SPAN(": "));
-    put(out, value);
-    put(out, SPAN("\r\n"));
+    at = out->p + out->n;
+    memcpy(at, name.p, name.n);
+    memcpy(at + name.n, ": ", 2);
+    if (value.n)
+        memcpy(at + name.n + 2, value.p, value.n);
+    memcpy(at + name.n + 2 + value.n, "\r\n", 2);
+    buf_grown(out, name.n + value.n + 4);
     return 0;
 }
 

@@ -26,13 +26,47 @@ static bool refuse(struct refusal *why, const char *text)
     return false;
 }
 
-/* The only value of a field; p NULL when it is absent. False: there are several. */
-static bool one_value(const struct http_head *head, const char *name, struct span *ret)
-{
-    size_t iter = 0;
+enum ours { ID, NAMESPACE, PORT, POD_IP, TIMEOUT, UID, OURS_COUNT };
 
-    *ret = http_head_next(head, name, &iter);
-    return !ret->p || !http_head_next(head, name, &iter).p;
+/* What the request says of itself; p NULL: nothing. */
+struct said {
+    struct span value; /* the first */
+    bool is_twice;
+};
+
+/* OURS_COUNT: none of them. No two names are of one length. */
+static enum ours which(struct span name)
+{
+    static const char *const names[] = {
+        [ID] = "id",         [NAMESPACE] = "namespace", [PORT] = "port",
+        [POD_IP] = "pod-ip", [TIMEOUT] = "timeout",     [UID] = "uid",
+    };
+    static const uint8_t by_length[] = { [2] = ID + 1,     [3] = UID + 1,     [4] = PORT + 1,
+                                         [6] = POD_IP + 1, [7] = TIMEOUT + 1, [9] = NAMESPACE + 1 };
+    struct span rest = span_skip(name, sizeof "x-sandbox-" - 1);
+    unsigned found = rest.n < LEN(by_length) ? by_length[rest.n] : 0;
+
+    return found && memcmp(name.p, "x-sandbox-", sizeof "x-sandbox-" - 1) == 0 &&
+                   memcmp(rest.p, names[found - 1], rest.n) == 0
+               ? found - 1
+               : OURS_COUNT;
+}
+
+static void read_ours(const struct http_head *head, struct said said[OURS_COUNT])
+{
+    struct span name, value;
+    enum ours o;
+
+    for (size_t i = 0; i < http_head_count(head); i++) {
+        http_head_field(head, i, &name, &value);
+        o = which(name);
+        if (o == OURS_COUNT)
+            continue;
+        if (said[o].value.p)
+            said[o].is_twice = true;
+        else
+            said[o].value = value;
+    }
 }
 
 static bool read_label(struct span s, char ret[TARGET_NAME_BYTES])
@@ -44,30 +78,29 @@ static bool read_label(struct span s, char ret[TARGET_NAME_BYTES])
     return true;
 }
 
-static bool read_names(const struct http_head *head, struct target *t, struct refusal *why)
+static bool read_names(const struct said *said, struct target *t, struct refusal *why)
 {
-    struct span id, namespace;
+    struct span id = said[ID].value, namespace = said[NAMESPACE].value;
 
-    if (!one_value(head, "x-sandbox-id", &id))
+    if (said[ID].is_twice)
         return refuse(why, "Invalid sandbox ID format.");
     if (id.n == 0)
         return refuse(why, "X-Sandbox-ID header is required.");
     if (!read_label(id, t->id))
         return refuse(why, "Invalid sandbox ID format.");
-    if (!one_value(head, "x-sandbox-namespace", &namespace))
+    if (said[NAMESPACE].is_twice)
         return refuse(why, "Invalid namespace format.");
     if (!read_label(namespace.n ? namespace : SPAN("default"), t->namespace))
         return refuse(why, "Invalid namespace format.");
     return true;
 }
 
-static bool read_port(const struct http_head *head, struct target *t)
+static bool read_port(const struct said *said, struct target *t)
 {
-    struct span port;
+    struct span port = said[PORT].value;
     uint64_t n = PORT_DEFAULT;
 
-    if (!one_value(head, "x-sandbox-port", &port) ||
-        (port.n && (port.n > 5 || !str_u64(port, 65535, &n) || n == 0)))
+    if (said[PORT].is_twice || (port.n && (port.n > 5 || !str_u64(port, 65535, &n) || n == 0)))
         return false;
     t->port = (uint16_t)n;
     return true;
@@ -101,11 +134,11 @@ static bool is_pod_address(const struct net_addr *a, bool is_loopback_allowed)
            !IN6_IS_ADDR_MULTICAST(&v6->sin6_addr);
 }
 
-static bool read_ip(const struct http_head *head, bool is_loopback_allowed, struct target *t)
+static bool read_ip(const struct said *said, bool is_loopback_allowed, struct target *t)
 {
-    struct span ip;
+    struct span ip = said[POD_IP].value;
 
-    if (!one_value(head, "x-sandbox-pod-ip", &ip))
+    if (said[POD_IP].is_twice)
         return false;
     if (ip.n == 0)
         return true;
@@ -117,9 +150,9 @@ static bool read_ip(const struct http_head *head, bool is_loopback_allowed, stru
 }
 
 /* What cannot be read is as if it were not there: the contract's, as clients send "inf" and the like. */
-static uint64_t read_timeout(const struct http_head *head, uint64_t most_ms)
+static uint64_t read_timeout(const struct said *said, uint64_t most_ms)
 {
-    struct span text = span_trim(http_head_get(head, "x-sandbox-timeout"));
+    struct span text = span_trim(said[TIMEOUT].value);
     double seconds;
 
     if (!text.n || !str_double(text, &seconds) || !(seconds > 0) ||
@@ -131,30 +164,24 @@ static uint64_t read_timeout(const struct http_head *head, uint64_t most_ms)
 bool match_read(const struct http_head *head, const struct match_rules *rules, struct target *ret,
                 struct refusal *why)
 {
-    struct target t = { .timeout_ms = read_timeout(head, rules->timeout_ms) };
-    struct span uid = http_head_get(head, "x-sandbox-uid");
-    bool is_right = read_names(head, &t, why);
+    struct said said[OURS_COUNT] = { 0 };
+    struct span uid;
+    bool is_right;
 
-    if (is_right && !read_port(head, &t))
+    read_ours(head, said);
+    *ret = (struct target){ .timeout_ms = read_timeout(said, rules->timeout_ms) };
+    is_right = read_names(said, ret, why);
+    if (is_right && !read_port(said, ret))
         is_right = refuse(why, "Invalid port format.");
-    if (is_right && !read_ip(head, rules->is_loopback_allowed, &t))
+    if (is_right && !read_ip(said, rules->is_loopback_allowed, ret))
         is_right = refuse(why, "Invalid target IP address.");
-    if (uid.n < sizeof t.uid)
-        memcpy(t.uid, uid.n ? uid.p : (const uint8_t *)"", uid.n);
-    *ret = t;
+    uid = said[UID].value;
+    if (uid.n && uid.n < sizeof ret->uid)
+        memcpy(ret->uid, uid.p, uid.n);
     return is_right;
 }
 
 bool match_is_ours(struct span name)
 {
-    static const char *const ours[] = { "id", "namespace", "port", "pod-ip", "timeout", "uid" };
-
-    if (!span_starts(name, "x-sandbox-"))
-        return false;
-    name = span_skip(name, strlen("x-sandbox-"));
-    EACH(o, ours) {
-        if (span_is(name, *o))
-            return true;
-    }
-    return false;
+    return which(name) != OURS_COUNT;
 }

@@ -72,6 +72,7 @@ struct tally {
     struct tally_board *board, *own; /* own: NULL where the board is another's */
     struct seat *seat;
     struct keymap maps[SHEETS];
+    struct row *last[SHEETS]; /* the next is most often the same */
 };
 
 /* ---- the board ---- */
@@ -166,11 +167,14 @@ void tally_free(struct tally *f)
 static struct row *row_of(struct tally *f, size_t which, const char *namespace, const char *key)
 {
     struct sheet *s = &f->seat->sheets[which];
-    struct keymap_node *n = keymap_get(&f->maps[which], namespace, key);
-    struct row *r;
+    struct row *r = f->last[which];
+    struct keymap_node *n;
 
+    if (r && strcmp(r->namespace, namespace) == 0 && strcmp(r->key, key) == 0)
+        return r;
+    n = keymap_get(&f->maps[which], namespace, key);
     if (n)
-        return CONTAINER(n, struct known_row, node)->row;
+        return f->last[which] = CONTAINER(n, struct known_row, node)->row;
     if (s->used >= TALLY_ROWS_MAX && strcmp(namespace, UNKNOWN) != 0)
         return row_of(f, which, UNKNOWN, key);
     if (s->used >= TALLY_ROWS_MAX + TALLY_SPARE_ROWS && strcmp(key, TOO_MANY) != 0)
