@@ -8,18 +8,35 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-/* An object on its way out; allocated, because the object itself may be anything. */
+/* An object on its way out. */
 struct grave {
-    struct grave *next;
     void *obj;
     ev_fn free_fn;
 };
 
+/* A list that keeps its memory: every request has some. */
+struct graves {
+    struct grave *p;
+    size_t n, cap;
+};
+
 struct queue {
     struct ev_task *head, *tail;
+};
+
+/* Blocks of one size that nobody has. */
+struct spare {
+    struct spare *next;
+};
+
+struct spares {
+    struct spare *first;
+    size_t size;
+    unsigned count;
 };
 
 struct ev_loop {
@@ -30,12 +47,13 @@ struct ev_loop {
     uint64_t now_ms;
     struct ev_poll *closed; /* may still stand in the batch of events under way */
     struct queue posted;
-    struct ev_task *left; /* of the turn under way: what runs after the task that runs */
-    struct grave *graves;
-    pthread_mutex_t lock; /* guards remote only */
+    struct ev_task *left;      /* of the turn under way: what runs after the task that runs */
+    struct graves graves, dug; /* dug: empty, the memory of the turn before */
+    pthread_mutex_t lock;      /* guards remote only */
     struct queue remote;
     struct ev_timers timers;
     uint8_t *scratch; /* allocated at first use */
+    struct spares spares[EV_BLOCK_SIZES];
 };
 
 static void push(struct queue *q, struct ev_task *task)
@@ -84,16 +102,20 @@ static void run_posted(struct ev_loop *loop)
  * a task of theirs, posted and taken back in this same turn, stands in the next turn's queue. */
 static void run_turn(struct ev_loop *loop)
 {
-    struct grave *g = take_ptr(&loop->graves);
+    struct graves due = loop->graves;
 
+    loop->graves = loop->dug;
+    loop->dug = (struct graves){ 0 };
     run_posted(loop);
-    while (g) {
-        struct grave *next = g->next;
-
-        g->free_fn(g->obj);
-        free(g);
-        g = next;
+    for (size_t i = due.n; i--;) /* who came last goes first: what it stands on came before it */
+        due.p[i].free_fn(due.p[i].obj);
+    due.n = 0;
+    free(loop->dug.p); /* of a turn within this one */
+    if (due.cap > EV_GRAVES_KEPT) {
+        free(due.p);
+        due = (struct graves){ 0 };
     }
+    loop->dug = due;
 }
 
 static void on_wake(void *ctx, unsigned ready)
@@ -152,12 +174,27 @@ static void free_closed(struct ev_loop *loop)
     }
 }
 
+static void free_spares(struct ev_loop *loop)
+{
+    EACH(s, loop->spares) {
+        while (s->first) {
+            struct spare *next = s->first->next;
+
+            free(s->first);
+            s->first = next;
+        }
+    }
+}
+
 void ev_loop_free(struct ev_loop *loop)
 {
     if (!loop)
         return;
-    while (loop->posted.head || loop->graves)
+    while (loop->posted.head || loop->graves.n)
         run_turn(loop);
+    free(loop->graves.p);
+    free(loop->dug.p);
+    free_spares(loop);
     ev_timers_done(&loop->timers);
     ev_io_close(&loop->wake);
     free_closed(loop);
@@ -173,7 +210,7 @@ static int poll_ms(const struct ev_loop *loop)
 {
     uint64_t due = ev_timers_due_ms(&loop->timers);
 
-    if (loop->posted.head || loop->graves || loop->is_stopped)
+    if (loop->posted.head || loop->graves.n || loop->is_stopped)
         return 0;
     if (due == UINT64_MAX)
         return -1;
@@ -255,10 +292,52 @@ void ev_post_remote(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *
 
 void ev_free_later(struct ev_loop *loop, void *obj, ev_fn free_fn)
 {
-    struct grave *g = NEW(struct grave);
+    struct graves *g = &loop->graves;
 
-    *g = (struct grave){ loop->graves, obj, free_fn };
-    loop->graves = g;
+    if (g->n == g->cap) {
+        g->cap = g->cap ? g->cap * 2 : EV_GRAVES_FIRST;
+        g->p = own_resize(g->p, g->cap, sizeof g->p[0]);
+    }
+    g->p[g->n++] = (struct grave){ obj, free_fn };
+}
+
+/* NULL: no place is left for another size. */
+static struct spares *spares_of(struct ev_loop *loop, size_t size)
+{
+    assert(size >= sizeof(struct spare));
+    EACH(s, loop->spares) {
+        if (!s->size)
+            s->size = size;
+        if (s->size == size)
+            return s;
+    }
+    return NULL;
+}
+
+void *ev_block_new(struct ev_loop *loop, size_t size)
+{
+    struct spares *s = spares_of(loop, size);
+    struct spare *block = s ? s->first : NULL;
+
+    if (!block)
+        return own_new(size);
+    s->first = block->next;
+    s->count--;
+    return memset(block, 0, size);
+}
+
+void ev_block_free(struct ev_loop *loop, void *block, size_t size)
+{
+    struct spares *s = spares_of(loop, size);
+    struct spare *spare = block;
+
+    if (!s || s->count == EV_BLOCKS_KEPT) {
+        free(block);
+        return;
+    }
+    spare->next = s->first;
+    s->first = spare;
+    s->count++;
 }
 
 uint8_t *ev_scratch(struct ev_loop *loop)

@@ -47,6 +47,11 @@ void ev_post_remote(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *
 /* Frees obj with free_fn once nothing of it can be on the stack. */
 void ev_free_later(struct ev_loop *loop, void *obj, ev_fn free_fn);
 
+/* Zeroed memory for objects that come and go with every request, beyond the allocator's quick bins when many end at once.
+ * Goes back with the same size; some is kept for the next. */
+void *ev_block_new(struct ev_loop *loop, size_t size);
+void ev_block_free(struct ev_loop *loop, void *block, size_t size);
+
 /* EV_SCRATCH_BYTES to read into; valid until the callback that uses it returns. */
 uint8_t *ev_scratch(struct ev_loop *loop);
 

@@ -180,6 +180,67 @@ static void test_an_object_outlives_the_tasks_it_took_back(void **state)
     ev_loop_free(t.loop);
 }
 
+struct leaf {
+    struct ev_loop *loop;
+    unsigned *count;
+    struct leaf *child; /* goes in the turn after */
+};
+
+static void drop_leaf(void *ctx)
+{
+    struct leaf *l = ctx;
+
+    ++*l->count;
+    if (l->child)
+        ev_free_later(l->loop, l->child, drop_leaf);
+    if (*l->count == 1)
+        ev_loop_turn(l->loop); /* within a turn; those that are due stay the outer one's */
+    free(l);
+}
+
+static void test_every_object_is_freed_exactly_once(void **state)
+{
+    enum { LEAVES = 3 * EV_GRAVES_FIRST };
+    struct ev_loop *loop = make_loop();
+    unsigned count = 0;
+
+    (void)state;
+    for (int i = 0; i < LEAVES; i++) {
+        struct leaf *l = NEW(struct leaf);
+
+        *l = (struct leaf){ loop, &count, NEW(struct leaf) };
+        *l->child = (struct leaf){ loop, &count, NULL };
+        ev_free_later(loop, l, drop_leaf);
+    }
+    assert_int_equal(count, 0);
+    ev_loop_turn(loop);
+    assert_in_range(count, LEAVES, 2 * LEAVES);
+    ev_loop_turn(loop);
+    assert_int_equal(count, 2 * LEAVES);
+    ev_loop_free(loop);
+}
+
+static void test_blocks_come_clean(void **state)
+{
+    struct ev_loop *loop = make_loop();
+    uint8_t *blocks[EV_BLOCKS_KEPT + 8];
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        EACH(b, blocks) {
+            size_t size = 100 + (size_t)(b - blocks) % (EV_BLOCK_SIZES + 2); /* two too many */
+
+            *b = ev_block_new(loop, size);
+            for (size_t i = 0; i < size; i++)
+                assert_int_equal((*b)[i], 0);
+            memset(*b, 0xff, size);
+        }
+        EACH(b, blocks)
+            ev_block_free(loop, *b, 100 + (size_t)(b - blocks) % (EV_BLOCK_SIZES + 2));
+    }
+    ev_loop_free(loop);
+}
+
 static void test_every_job_is_done_exactly_once(void **state)
 {
     struct trace t = { .loop = make_loop() };
@@ -419,6 +480,8 @@ int main(void)
         cmocka_unit_test(test_a_posted_task_runs_later_and_can_be_taken_back),
         cmocka_unit_test(test_a_posted_task_sees_whether_others_wait),
         cmocka_unit_test(test_an_object_outlives_the_tasks_it_took_back),
+        cmocka_unit_test(test_every_object_is_freed_exactly_once),
+        cmocka_unit_test(test_blocks_come_clean),
         cmocka_unit_test(test_every_job_is_done_exactly_once),
         cmocka_unit_test(test_a_closing_pool_completes_what_it_cancels),
         cmocka_unit_test(test_io_reports_what_is_readable),

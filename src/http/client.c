@@ -89,12 +89,17 @@ static void idle_too_long(void *ctx)
 {
     struct http_link *l = ctx;
     struct http_client *c = l->client;
-    uint64_t due_ms = l->kept_ms + c->config.idle_ms;
+    uint64_t now_ms = ev_now_ms(c->loop), past_ms = now_ms - l->kept_ms, left_ms;
 
     if (l->state != LINK_IDLE)
         return;
-    if (due_ms > ev_now_ms(c->loop)) {
-        ev_timer_start(c->loop, &l->idle, due_ms - ev_now_ms(c->loop), idle_too_long, l);
+    if (past_ms < c->config.idle_ms) {
+        left_ms = c->config.idle_ms - past_ms;
+        if (past_ms >= HTTP_REST_MS)
+            http1_release(&l->parser); /* it rests: only now, as most have the next call at once */
+        else
+            left_ms = MIN(left_ms, HTTP_REST_MS - past_ms);
+        ev_timer_start(c->loop, &l->idle, left_ms, idle_too_long, l);
         return;
     }
     set_state(l, LINK_LEAVING);
@@ -115,7 +120,8 @@ void http_link_keep(struct http_link *l)
     http_site_keep(l);
     l->kept_ms = ev_now_ms(c->loop);
     if (!ev_timer_is_running(&l->idle))
-        ev_timer_start(c->loop, &l->idle, c->config.idle_ms, idle_too_long, l);
+        ev_timer_start(c->loop, &l->idle, MIN(c->config.idle_ms, (uint64_t)HTTP_REST_MS),
+                       idle_too_long, l);
 }
 
 /* A kept connection that is readable has been closed by the server, or has bytes nobody asked for. The loop tells us of

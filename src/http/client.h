@@ -80,8 +80,10 @@ struct http_call_events {
 struct http_call_spec {
     struct http_target to;
     const struct http_head *head; /* method, target, fields; Host and framing fields are added */
-    struct http_head *given_head; /* instead of head: the call takes its contents, not a copy */
-    struct span body;             /* the whole body, unless is_streamed */
+    struct http_head *
+        lent_head; /* instead of head: used as it is, not copied. Not to be touched until on_done or
+                                  * on_upgrade; then it is empty, with its memory for the next */
+    struct span body;       /* the whole body, unless is_streamed */
     bool is_streamed;       /* the body comes through http_call_write, ended by http_call_end */
     uint64_t stream_length; /* of a streamed body; HTTP_BODY_CHUNKED when not known */
     bool is_idempotent;     /* saying it twice does no harm, whatever the method */

@@ -22,7 +22,19 @@ static void call_free(void *obj)
     buf_done(&x->stash);
     own_fd_close(&x->fd);
     free(x->verdict);
-    free(x);
+    ev_block_free(x->loop, x, sizeof *x);
+}
+
+static void give_back(struct http_call *x)
+{
+    struct http_head *to = take_ptr(&x->lent);
+    const struct http_head lent = *to;
+
+    *to = x->head;
+    to->text.max = lent.text.max;
+    to->field_max = lent.field_max;
+    http_head_clear(to);
+    http_head_init(&x->head, 0, 0);
 }
 
 void http_call_forget(struct http_call *x)
@@ -34,6 +46,8 @@ void http_call_forget(struct http_call *x)
     ev_timer_stop(c->loop, &x->wait);
     ev_timer_stop(c->loop, &x->total);
     ev_post_cancel(&x->task);
+    if (x->lent)
+        give_back(x);
     *x->at = x->next;
     if (x->next)
         x->next->at = x->at;
@@ -233,6 +247,22 @@ static int set_framing(struct http_call *x, struct err *e)
     return 0;
 }
 
+/* Within our ceilings, which leave room for what is added. */
+static int borrow(struct http_call *x, struct http_head *lent, struct err *e)
+{
+    const struct http_head own = x->head;
+
+    if (lent->text.n > own.text.max)
+        return err_set(e, ERR_LIMIT, "more than %zu bytes", own.text.max);
+    if (lent->field_count > own.field_max)
+        return err_set(e, ERR_LIMIT, "more than %u header fields", own.field_max);
+    x->lent = lent;
+    x->head = *lent;
+    x->head.text.max = own.text.max;
+    x->head.field_max = own.field_max;
+    return 0;
+}
+
 static int set_request(struct http_call *x, const struct http_call_spec *spec, struct err *e)
 {
     struct span method;
@@ -242,8 +272,8 @@ static int set_request(struct http_call *x, const struct http_call_spec *spec, s
     x->is_streamed = spec->is_streamed;
     x->stream_left = spec->stream_length;
     x->is_ended = !spec->is_streamed;
-    if (spec->given_head ? http_head_take(&x->head, spec->given_head, e) < 0
-                         : http_head_copy(&x->head, spec->head, e) < 0)
+    if (spec->lent_head ? borrow(x, spec->lent_head, e) < 0
+                        : http_head_copy(&x->head, spec->head, e) < 0)
         return err_wrap(e, "cannot call '%s'", x->site->label);
     method = http_head_method(&x->head);
     x->is_idempotent = spec->is_idempotent || span_is(method, "GET") || span_is(method, "HEAD") ||
@@ -264,9 +294,10 @@ static void begin(void *ctx)
 
 struct http_call *http_call_start(struct http_client *c, const struct http_call_spec *spec)
 {
-    struct http_call *x = NEW(struct http_call);
+    struct http_call *x = ev_block_new(c->loop, sizeof *x);
     struct err e;
 
+    x->loop = c->loop;
     x->client = c;
     x->events = spec->events;
     x->ctx = spec->ctx;

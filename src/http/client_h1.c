@@ -204,7 +204,6 @@ static void answered(struct http_link *l, struct span rest)
         return;
     }
     http1_next(&l->parser);
-    http1_release(&l->parser);
     http_link_keep(l);
 }
 

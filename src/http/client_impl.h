@@ -98,6 +98,7 @@ enum call_state {
 struct http_call {
     struct http_call **at, *next; /* in the client's list */
     struct http_call *next_in_line;
+    struct ev_loop *loop;
     struct http_client *client;
     struct http_link *link;
     enum call_state state;
@@ -107,7 +108,8 @@ struct http_call {
     int fd;
     bool had_fd; /* another socket would not lead there: never again */
     struct http_head head;
-    struct buf body; /* all of it, or what was written before there was a connection */
+    struct http_head *lent; /* whose memory that is; NULL: ours */
+    struct buf body;        /* all of it, or what was written before there was a connection */
     struct http_head *trailers;
     uint64_t stream_left; /* of an announced length; HTTP_BODY_CHUNKED */
     bool is_streamed, is_idempotent;

@@ -217,6 +217,66 @@ static void test_idle_time_begins_anew_with_each_call(void **state)
     close_world(&w);
 }
 
+/* The memory of its last answer's head is given back meanwhile. */
+static void test_a_connection_that_rested_takes_the_next_call(void **state)
+{
+    struct answer answers[] = { ANSWER(OK_HI), ANSWER(OK_HI), ANSWER(OK_HI) };
+    struct world w;
+
+    (void)state;
+    open_idle_world(&w, (struct http_client_config){ .idle_ms = 60000 });
+    testserver_script(&w.server, answers, LEN(answers));
+    for (size_t i = 0; i < LEN(answers); i++) {
+        struct result r = { 0 };
+
+        call(&w, "GET", SPAN_NONE, &r);
+        assert_int_equal(r.status, 200);
+        assert_string_equal(buf_cstr(&r.body), "hi");
+        buf_done(&r.body);
+        side_idle(w.loop, HTTP_REST_MS + 100);
+    }
+    assert_int_equal(w.server.conn_count, 1);
+    close_world(&w);
+}
+
+/* A head that is lent comes back empty, whatever became of the call. */
+static void test_a_lent_head_comes_back(void **state)
+{
+    static const struct answer answers[] = { ANSWER(OK_HI), ANSWER_THEN("", THEN_CLOSE),
+                                             ANSWER_THEN("", THEN_CLOSE), ANSWER(OK_HI) };
+    struct http_head lent;
+    struct world w;
+    struct err e;
+
+    (void)state;
+    open_world(&w);
+    testserver_script(&w.server, answers, LEN(answers));
+    http_head_init(&lent, HTTP_HEAD_MAX_BYTES, HTTP_HEAD_MAX_FIELDS);
+    for (int i = 0; i < 4; i++) {
+        struct result r = { 0 };
+        struct http_call_spec spec = make_spec(&w, "GET", &r);
+
+        assert_int_equal(http_head_set_request(&lent, SPAN("GET"), SPAN("/lent"), &e), 0);
+        assert_int_equal(http_head_add(&lent, SPAN("x-which"), SPAN("this"), &e), 0);
+        spec.head = NULL;
+        spec.lent_head = &lent;
+        start(&w, &spec, &r);
+        if (i == 2)
+            http_call_cancel(r.call);
+        await(&w, &r);
+        assert_int_equal(r.status, i == 0 || i == 3 ? 200 : 0);
+        assert_int_equal(http_head_count(&lent), 0);
+        assert_int_equal(lent.text.n, 0);
+        assert_int_equal(lent.text.max, HTTP_HEAD_MAX_BYTES);
+        assert_true(lent.text.cap > 0);
+        buf_done(&r.body);
+    }
+    assert_non_null(strstr(buf_cstr(&w.server.heard), "GET /lent HTTP/1.1\r\n"));
+    assert_non_null(strstr(buf_cstr(&w.server.heard), "x-which: this\r\n"));
+    http_head_done(&lent);
+    close_world(&w);
+}
+
 /* Whatever of a target differs: its connection is another's. */
 static void test_targets_that_differ_share_nothing(void **state)
 {
@@ -267,6 +327,8 @@ int main(void)
         cmocka_unit_test(test_idle_connections_have_a_ceiling),
         cmocka_unit_test(test_idle_connections_have_a_time),
         cmocka_unit_test(test_idle_time_begins_anew_with_each_call),
+        cmocka_unit_test(test_a_connection_that_rested_takes_the_next_call),
+        cmocka_unit_test(test_a_lent_head_comes_back),
         cmocka_unit_test(test_targets_that_differ_share_nothing),
     };
 

@@ -15,12 +15,14 @@ static uint64_t last_id;
 struct http_exchange *http_exchange_new(struct http_conn *hc, const struct http_carrier_ops *ops,
                                         const struct http_head *req)
 {
-    struct http_exchange *x = NEW(struct http_exchange);
+    struct ev_loop *loop = http_server_loop(hc->server);
+    struct http_exchange *x = ev_block_new(loop, sizeof *x);
     struct span target =
         http_head_path(req); /* a client may name the server in it (RFC 9112 3.2.2) */
     size_t mark = span_find(target, '?');
 
     x->ops = ops;
+    x->loop = loop;
     x->hc = hc;
     x->req = req;
     x->id = ++last_id;
@@ -43,7 +45,7 @@ void http_exchange_free(void *obj)
     buf_done(&x->collected);
     free(x->body_err);
     http_head_done(&x->answer);
-    free(x);
+    ev_block_free(x->loop, x, sizeof *x);
 }
 
 void http_exchange_start(struct http_exchange *x)

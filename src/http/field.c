@@ -62,8 +62,13 @@ int http_field_parse(struct http_head *h, struct http_piece line, enum http_fiel
     struct span value;
     size_t n = 0;
 
-    for (; n < line.n && http_token_fold[p[n]]; n++)
-        p[n] = http_token_fold[p[n]];
+    for (; n < line.n; n++) {
+        uint8_t c = http_token_fold[p[n]];
+
+        if (!c)
+            break;
+        p[n] = c;
+    }
     if (n == 0 || n == line.n || p[n] != ':')
         return bad_name(p, line.n, n, e);
     value = span_trim(span_of(p + n + 1, line.n - n - 1));

@@ -1,6 +1,9 @@
 #include "http/head.h"
 
 #define FIRST_FIELDS 16 /* what most requests need, in one allocation */
+/* Of each byte of a word */
+#define ONES  0x0101010101010101u
+#define HIGHS (ONES * 0x80)
 
 void http_head_init(struct http_head *h, size_t max_bytes, size_t max_fields)
 {
@@ -38,20 +41,6 @@ static int check_fits(const struct http_head *to, const struct http_head *from, 
         return err_set(e, ERR_LIMIT, "more than %u header fields", to->field_max);
     if (from->text.n > to->text.max)
         return err_set(e, ERR_LIMIT, "more than %zu bytes", to->text.max);
-    return 0;
-}
-
-int http_head_take(struct http_head *to, struct http_head *from, struct err *e)
-{
-    const struct http_head own = *to, given = *from;
-
-    if (check_fits(to, from, e) < 0)
-        return -1;
-    http_head_done(to);
-    *to = given;
-    to->text.max = own.text.max;
-    to->field_max = own.field_max;
-    http_head_init(from, given.text.max, given.field_max);
     return 0;
 }
 
@@ -189,9 +178,20 @@ static struct http_field *new_field(struct http_head *h, struct err *e)
     return &h->fields[h->field_count++];
 }
 
+/* Eight bytes at a time, of the last eight some twice: once folded they stay. */
 static void fold_case(uint8_t *p, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    uint64_t w, low, from_a, past_z;
+
+    for (size_t i = 0; i < n && n >= 8; i += 8) {
+        memcpy(&w, p + MIN(i, n - 8), 8);
+        low = w & ~HIGHS;
+        from_a = low + ONES * (0x80 - 'A');
+        past_z = low + ONES * (0x7f - 'Z');
+        w |= (from_a & ~past_z & ~w & HIGHS) >> 2;
+        memcpy(p + MIN(i, n - 8), &w, 8);
+    }
+    for (size_t i = 0; i < n && n < 8; i++)
         if (p[i] >= 'A' && p[i] <= 'Z')
             p[i] |= 0x20;
 }
@@ -356,21 +356,40 @@ static bool is_control(uint8_t c)
     return (c < 0x20 && c != '\t') || c == 0x7f;
 }
 
+/* A borrow into the top bit marks a byte below 0x20, or one equal to 0x7f. True also for a tab, which is allowed. */
+static bool may_have_control(uint64_t w)
+{
+    uint64_t del = w ^ (ONES * 0x7f);
+
+    return (((w - ONES * 0x20) & ~w) | ((del - ONES) & ~del)) & HIGHS;
+}
+
+/* All bytes of a short text, some twice, and blanks. */
+static uint64_t short_word(const uint8_t *p, size_t n)
+{
+    uint32_t first, last;
+
+    if (n < 4)
+        return ONES * 0x20 << 24 | p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16;
+    memcpy(&first, p, 4);
+    memcpy(&last, p + n - 4, 4);
+    return first | (uint64_t)last << 32;
+}
+
 bool http_value_is_valid(struct span value)
 {
-    const uint64_t ones = 0x0101010101010101u, highs = ones * 0x80;
-    uint64_t w, del;
-    size_t i;
+    uint64_t w;
+    size_t i = 0;
 
-    /* Eight bytes at a time, the last eight perhaps a second time: a borrow into the top bit marks a byte below 0x20, or
-     * one equal to 0x7f. */
-    for (i = 0; i < value.n && value.n >= 8; i += 8) {
+    if (value.n && value.n < 8 && !may_have_control(short_word(value.p, value.n)))
+        return true;
+    /* Eight bytes at a time, of the last eight some twice. */
+    for (; i < value.n && value.n >= 8; i += 8) {
         memcpy(&w, value.p + MIN(i, value.n - 8), 8);
-        del = w ^ (ones * 0x7f);
-        if ((((w - ones * 0x20) & ~w) | ((del - ones) & ~del)) & highs)
+        if (may_have_control(w))
             break;
     }
-    for (; i < value.n; i++) /* a tab is allowed, so look closer */
+    for (; i < value.n; i++) /* look closer */
         if (is_control(value.p[i]))
             return false;
     return true;

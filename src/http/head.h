@@ -46,8 +46,6 @@ void http_head_done(struct http_head *h);
 void http_head_clear(struct http_head *h);
 /* Makes *to say what *from says, within to's own ceilings. */
 int http_head_copy(struct http_head *to, const struct http_head *from, struct err *e);
-/* The same by handing the memory over: *from is empty then. */
-int http_head_take(struct http_head *to, struct http_head *from, struct err *e);
 /* Room for so many bytes of text in one allocation; a wish, within the ceiling. */
 void http_head_reserve(struct http_head *h, size_t bytes);
 

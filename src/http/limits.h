@@ -6,6 +6,9 @@
 #define HTTP_HEAD_MAX_BYTES (64 * 1024)
 /* Then 431. Browsers send 20, a chain of proxies 60; lookups are linear. */
 #define HTTP_HEAD_MAX_FIELDS 256
+/* A connection without a message for this long gives the memory of its head back. One that is in use would only ask for it
+ * again; and thousands that rest have none. */
+#define HTTP_REST_MS 1000
 /* One request line or field: then 414 or 431. A line may fill the head, but not hide behind a larger one. */
 #define HTTP_LINE_MAX_BYTES (64 * 1024)
 /* Then 431. Checksums and gRPC statuses need a few hundred. */

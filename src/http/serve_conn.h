@@ -26,6 +26,7 @@ struct http_conn {
     uint64_t due_ms; /* UINT64_MAX for no deadline */
     ev_fn when_due;
     bool is_head_timed; /* HTTP/1.1: the deadline is the head's */
+    uint64_t idle_ms;   /* HTTP/1.1: since when it waits for a request */
     bool is_finished;   /* conn_finish or conn_close was called */
     bool has_peer_eof;
     uint64_t moved; /* bytes in and out at the last look: no change is a standstill */
@@ -65,6 +66,7 @@ enum http_body_state { HTTP_BODY_COMING, HTTP_BODY_ENDED, HTTP_BODY_FAILED };
 struct http_exchange {
     struct http_exchange *next, **at; /* of its HTTP/2 connection */
     const struct http_carrier_ops *ops;
+    struct ev_loop *loop;
     struct http_conn *hc;
     const struct http_head *req;
     uint64_t id;

@@ -7,6 +7,7 @@
 #include "http/serve_conn.h"
 
 #include "base/log.h"
+#include "http/limits.h"
 
 #define DISCARD_MAX_BYTES (64 * 1024) /* of a body nobody reads; more is not worth the connection */
 /* Of an answer: one allocation for nearly all, with its terminator a round one */
@@ -42,8 +43,22 @@ static void drop(struct http_conn *hc)
 static void idle_over(void *ctx)
 {
     struct http_conn *hc = ctx;
+    uint64_t past_ms = ev_now_ms(http_server_loop(hc->server)) - hc->idle_ms;
 
-    drop(hc);
+    if (past_ms >= config_of(hc)->idle_timeout_ms) {
+        drop(hc);
+        return;
+    }
+    http1_release(
+        &hc->h1); /* it rests: only now, as most that are in use have the next request at once */
+    http_conn_set_deadline(hc, config_of(hc)->idle_timeout_ms - past_ms, idle_over);
+}
+
+static void wait_idle(struct http_conn *hc)
+{
+    hc->idle_ms = ev_now_ms(http_server_loop(hc->server));
+    http_conn_set_deadline(hc, MIN(config_of(hc)->idle_timeout_ms, (uint64_t)HTTP_REST_MS),
+                           idle_over);
 }
 
 static void head_over(void *ctx)
@@ -69,7 +84,7 @@ static void stall_check(void *ctx)
     struct err e;
 
     if (!x && !conn_is_sending(hc->conn)) {
-        http_conn_set_deadline(hc, config_of(hc)->idle_timeout_ms, idle_over);
+        wait_idle(hc);
         return;
     }
     if (waits_for_peer(hc) && moved == hc->moved) {
@@ -187,7 +202,7 @@ static void next_request(struct http_conn *hc)
     if (conn_is_sending(hc->conn)) /* the answer is on its way; the idle time begins behind it */
         watch_for_stalls(hc);
     else
-        http_conn_set_deadline(hc, config_of(hc)->idle_timeout_ms, idle_over);
+        wait_idle(hc);
 }
 
 /* Whether a byte more could be used. A peer that does not take its answers gets no more of them. */
@@ -279,9 +294,7 @@ static void feed(struct http_conn *hc, struct span in)
         return;
     if (x) {
         watch_for_stalls(hc);
-    } else if (hc->h1.state == HTTP1_AT_START) {
-        http1_release(&hc->h1);
-    } else if (!hc->is_head_timed) {
+    } else if (hc->h1.state != HTTP1_AT_START && !hc->is_head_timed) {
         hc->is_head_timed = true; /* a head has begun: from now on it has the head's time */
         http_conn_set_deadline(hc, config_of(hc)->head_timeout_ms, head_over);
     }
@@ -480,6 +493,7 @@ static void h1_whole(struct http_exchange *x, struct span body)
         unsayable(x, &e);
         return;
     }
+    http_head_done(&x->answer); /* said; its memory is the next one's */
     conn_write_buf(x->hc->conn, &out);
     ended(x);
 }

@@ -1,6 +1,8 @@
 /* Deadlines, files, ends: what becomes of a connection over time. HTTP/1.1. */
 #include "http/testdesk.h"
 
+#include "http/limits.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -58,6 +60,29 @@ static void test_an_idle_connection_is_closed(void **state)
     assert_true(desk_wait(&d, is_empty, &d));
     side_done(&fresh);
     side_done(&used);
+    desk_close(&d);
+}
+
+/* The memory of its last request's head is given back meanwhile. */
+static void test_a_connection_that_rested_takes_the_next_request(void **state)
+{
+    struct http_server_config config = quick;
+    struct side client;
+    struct desk d;
+
+    (void)state;
+    config.idle_timeout_ms = 2 * HTTP_REST_MS;
+    desk_open(&d, &config);
+    desk_connect(&d, &client);
+    for (int i = 0; i < 2; i++) {
+        desk_say(&client, GET_HELLO);
+        desk_expect_part(&client, "hello\n");
+        side_idle(d.loop, HTTP_REST_MS + 100);
+        assert_false(is_ended(&client));
+        buf_clear(&client.in);
+    }
+    desk_expect_end(&client); /* the time of its rest counts */
+    side_done(&client);
     desk_close(&d);
 }
 
@@ -557,6 +582,7 @@ int main(void)
 {
     const struct CMUnitTest all[] = {
         cmocka_unit_test(test_an_idle_connection_is_closed),
+        cmocka_unit_test(test_a_connection_that_rested_takes_the_next_request),
         cmocka_unit_test(test_a_slow_head_is_told_so),
         cmocka_unit_test(test_a_long_running_handler_is_left_alone),
         cmocka_unit_test(test_a_body_that_stops_is_told_and_answered),

@@ -29,7 +29,8 @@ struct hop {
     struct overview_wait page;
     struct picked at;
     struct pick pick;
-    struct ev_timer wait; /* between tries */
+    struct http_head head; /* as it goes on; the call's while there is one */
+    struct ev_timer wait;  /* between tries */
     unsigned tries;
     uint64_t began_us;
     uint64_t in_bytes, out_bytes;
@@ -58,7 +59,8 @@ static void hop_free(void *obj)
     free(h->id);
     free(h->namespace);
     free(h->user);
-    if (hops->spare_count >= HOP_SPARES_MAX) {
+    if (hops->spare_count >= HOP_SPARES_MAX || h->head.text.cap > HOP_SPARE_HEAD_BYTES) {
+        http_head_done(&h->head);
         free(h);
         return;
     }
@@ -67,16 +69,22 @@ static void hop_free(void *obj)
     hops->spare_count++;
 }
 
-/* They are too large for the allocator's quick bins. */
+/* They are too large for the allocator's quick bins. The memory of a head stays with its hop. */
 static struct hop *hop_alloc(struct hops *hops)
 {
     struct hop *h = hops->spares;
+    struct http_head head;
 
-    if (!h)
-        return NEW(struct hop);
+    if (!h) {
+        h = NEW(struct hop);
+        http_head_init(&h->head, ROUTER_HEAD_MAX_BYTES, HTTP_HEAD_MAX_FIELDS);
+        return h;
+    }
     hops->spares = h->next;
     hops->spare_count--;
+    head = h->head;
     memset(h, 0, sizeof *h);
+    h->head = head;
     return h;
 }
 
@@ -407,11 +415,10 @@ static const struct http_call_events call_events = { .on_head = on_head,
 
 static void dial(struct hop *h)
 {
-    OWN(http_head_done) struct http_head head;
     uint64_t length = http_body_length(h->x), timeout_ms = h->target.timeout_ms;
     uint64_t head_ms = h->hops->config->head_ms;
     struct http_call_spec spec = { .to = { .host = h->at.host, .port = h->target.port },
-                                   .given_head = &head,
+                                   .lent_head = &h->head,
                                    .is_streamed = length != 0,
                                    .stream_length = length,
                                    .connect_ms = MIN(timeout_ms, (uint64_t)DIAL_CONNECT_MS),
@@ -425,8 +432,8 @@ static void dial(struct hop *h)
         spec.to.plug = h->hops->config->sockets;
         spec.to.place = h->at.uid;
     }
-    http_head_init(&head, ROUTER_HEAD_MAX_BYTES, HTTP_HEAD_MAX_FIELDS);
-    if (fields_request(h->x, trust_has(&h->hops->config->proxies, http_peer(h->x)), &head, &e) <
+    http_head_clear(&h->head);
+    if (fields_request(h->x, trust_has(&h->hops->config->proxies, http_peer(h->x)), &h->head, &e) <
         0) {
         refuse(h, 431, "The request has too many header fields to be passed on.");
         return;
@@ -625,6 +632,10 @@ void hops_done(struct hops *hops)
     while (hops->first)
         ev_loop_turn(hops->loop);
     ev_loop_turn(hops->loop); /* the last are freed in it */
-    while (hops->spares)
-        free(hop_alloc(hops));
+    while (hops->spares) {
+        struct hop *h = hop_alloc(hops);
+
+        http_head_done(&h->head);
+        free(h);
+    }
 }

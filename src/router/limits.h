@@ -21,7 +21,8 @@
 /* Rows of that one namespace beyond it. The codes are the sandboxes' choice: what is beyond these, too, counts as one row */
 #define TALLY_SPARE_ROWS 1000
 /* Memory of ended requests that is kept for the next: as many as end in a few turns of the loop */
-#define HOP_SPARES_MAX 64
+#define HOP_SPARES_MAX       128
+#define HOP_SPARE_HEAD_BYTES 2048 /* of a head that is kept with them */
 /* The head of a request as it is passed on: what the server took, and what we add */
 #define ROUTER_HEAD_MAX_BYTES (HTTP_HEAD_MAX_BYTES + 4096)
 /* Kept connections to sandboxes. The shortest time that servers are known to keep them is 5 s; who is first must be us, or
