@@ -211,6 +211,8 @@ static int open_parts(struct role *r, struct err *e)
         .proxies = o->proxies,
         .head_ms = o->head_ms,
         .max_body_bytes = o->max_body_bytes,
+        .websocket = { o->ws_idle_ms, o->ws_lifetime_ms, o->ws_message_max },
+        .websockets_per_client = o->ws_per_client,
         .retries = (unsigned)o->retries,
         .retry_first_ms = o->retry_first_ms,
         .retry_most_ms = o->retry_most_ms,

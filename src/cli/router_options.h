@@ -28,6 +28,7 @@ struct router_options {
     enum authorize_mode mode; /* of authz_mode, by router_options_check */
     /* requests */
     uint64_t proxy_ms, head_ms, shutdown_ms, max_body_bytes;
+    uint64_t ws_idle_ms, ws_lifetime_ms, ws_message_max, ws_per_client;
     uint64_t retries, retry_first_ms, retry_most_ms;
     /* sandboxes */
     bool is_loopback_allowed, is_unlisted_allowed, is_cached;

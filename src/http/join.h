@@ -18,6 +18,14 @@ struct http_join;
 struct http_join *http_join_start(struct http_exchange *x, const struct http_head *head,
                                   struct conn *back, struct span rest, ev_fn done, void *ctx,
                                   struct err *e);
+/* What a WebSocket may; each 0 for no limit. */
+struct http_join_limits {
+    uint64_t idle_ms;     /* without a whole message, either way: 1001, "idle timeout exceeded" */
+    uint64_t lifetime_ms; /* 1001, "max lifetime exceeded" */
+    uint64_t message_max; /* bytes of a message, as they are sent: 1009, "message too big" */
+};
+/* Right behind the start. At a limit both sides are told with a close frame, where one may stand, and then end. */
+void http_join_limit(struct http_join *j, const struct http_join_limits *limits);
 /* At once; done follows. */
 void http_join_close(struct http_join *j);
 

@@ -11,6 +11,7 @@ struct half {
 struct relay {
     struct ev_loop *loop;
     struct half a, b;
+    const struct relay_gate *gate; /* or NULL */
     ev_fn done;
     void *ctx;
 };
@@ -18,10 +19,21 @@ struct relay {
 static void on_read(void *ctx, struct span in)
 {
     struct half *h = ctx;
+    struct relay *r = h->relay;
+    size_t n = in.n;
 
     if (!h->other->conn)
         return;
-    conn_write(h->other->conn, in);
+    if (r->gate)
+        n = r->gate->pass(r->gate->ctx, h == &r->a, in);
+    conn_write(h->other->conn, span_slice(in, 0, n));
+    if (n < in.n) {
+        const struct relay_gate *gate = take_ptr(&r->gate);
+
+        conn_want_read(h->conn, false);
+        gate->stop(gate->ctx);
+        return;
+    }
     if (conn_is_full(h->other->conn))
         conn_want_read(h->conn, false);
 }
@@ -88,6 +100,32 @@ struct relay *relay_start(struct conn *a, struct span from_a, struct conn *b, st
     begin(&r->a);
     begin(&r->b);
     return r;
+}
+
+void relay_set_gate(struct relay *r, const struct relay_gate *gate)
+{
+    r->gate = gate;
+}
+
+void relay_push(struct relay *r, bool is_from_a, struct span in)
+{
+    if (in.n)
+        on_read(is_from_a ? &r->a : &r->b, in);
+}
+
+static void say_last(struct half *h, struct span words)
+{
+    if (!h->conn)
+        return;
+    conn_write(h->conn, words);
+    conn_finish(h->conn);
+}
+
+void relay_end(struct relay *r, struct span to_a, struct span to_b)
+{
+    r->gate = NULL;
+    say_last(&r->a, to_a);
+    say_last(&r->b, to_b);
 }
 
 void relay_close(struct relay *r)

@@ -147,6 +147,41 @@ static void test_close_ends_both(void **state)
     close_world(&w);
 }
 
+/* Lets through what stands before a '!'. */
+static size_t pass(void *ctx, bool is_from_a, struct span in)
+{
+    (void)ctx;
+    return is_from_a ? MIN(span_find(in, '!'), in.n) : in.n;
+}
+
+static void stop(void *ctx)
+{
+    struct world *w = ctx;
+
+    relay_end(w->relay, SPAN("bye left"), SPAN("bye right"));
+}
+
+static void test_a_gate_says_what_goes_through(void **state)
+{
+    struct relay_gate gate = { pass, stop, NULL };
+    struct world w;
+
+    (void)state;
+    open_world(&w);
+    gate.ctx = &w;
+    relay_set_gate(w.relay, &gate);
+    relay_push(w.relay, true, SPAN("pushed. "));
+    relay_push(w.relay, false, SPAN("! "));
+    conn_write(w.left.conn, SPAN("some! more"));
+    assert_true(side_wait(w.loop, side_is_eof, &w.right));
+    assert_true(side_wait(w.loop, side_is_eof, &w.left));
+    assert_string_equal(buf_cstr(&w.right.in), "from a, early. pushed. somebye right");
+    assert_string_equal(buf_cstr(&w.left.in), "from b, early. ! bye left");
+    conn_close(w.left.conn);
+    conn_close(w.right.conn);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -155,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_the_servers_end_ends_both),
         cmocka_unit_test(test_a_lost_side_ends_the_other),
         cmocka_unit_test(test_close_ends_both),
+        cmocka_unit_test(test_a_gate_says_what_goes_through),
     };
 
     return cmocka_run_group_tests(all, NULL, NULL);

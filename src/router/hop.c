@@ -29,8 +29,9 @@ struct hop {
     struct overview_wait page;
     struct picked at;
     struct pick pick;
-    struct http_head head; /* as it goes on; the call's while there is one */
-    struct ev_timer wait;  /* between tries */
+    struct http_head head;     /* as it goes on; the call's while there is one */
+    struct crowd_client *seat; /* of a WebSocket that counts; else NULL */
+    struct ev_timer wait;      /* between tries */
     unsigned tries;
     uint64_t began_us;
     uint64_t in_bytes, out_bytes;
@@ -110,6 +111,7 @@ static void over(struct hop *h)
     uint64_t took_us = time_mono_us() - h->began_us;
 
     assert(!h->x && !h->call && !h->join);
+    crowd_leave(&h->hops->crowd, take_ptr(&h->seat));
     tally_end(h->hops->tally, span_cstr(h->method), h->status, h->target.namespace,
               (double)took_us / 1e6);
     if (h->path && log_is_on(LOG_INFO))
@@ -314,6 +316,20 @@ static void joined(void *ctx)
     over(h);
 }
 
+static bool is_websocket(const struct http_exchange *x)
+{
+    return span_is_nocase(http_upgrade(x), "websocket");
+}
+
+/* Each limit costs a look at every frame: without any there is none. */
+static void limit(struct hop *h)
+{
+    const struct http_join_limits *w = &h->hops->config->websocket;
+
+    if (w->idle_ms || w->lifetime_ms || w->message_max)
+        http_join_limit(h->join, w);
+}
+
 static bool is_asked_for(const struct http_exchange *x, const struct http_head *head)
 {
     OWN_MEM char *protocol = span_dup(http_head_get(head, "upgrade"));
@@ -324,12 +340,15 @@ static bool is_asked_for(const struct http_exchange *x, const struct http_head *
 static void on_upgrade(void *ctx, const struct http_head *head, struct conn *conn, struct span rest)
 {
     struct hop *h = ctx;
+    bool has_limits = h->x && is_websocket(h->x);
     struct err e;
 
     h->call = NULL;
     if (h->x && is_asked_for(h->x, head)) {
         h->join = http_join_start(h->x, head, conn, rest, joined, h, &e);
         if (h->join) {
+            if (has_limits)
+                limit(h);
             h->status = 101;
             h->x = NULL;
             return;
@@ -508,6 +527,24 @@ static struct hop *hop_new(struct hops *hops, struct http_exchange *x)
     return h;
 }
 
+/* False: it has as many WebSockets as it may, and is told so. */
+static bool find_seat(struct hop *h)
+{
+    struct hops *hops = h->hops;
+    char client[NET_ADDR_TEXT_BYTES];
+    struct refusal why;
+
+    if (!hops->crowd.max || !is_websocket(h->x))
+        return true;
+    crowd_name(http_req(h->x), http_peer(h->x), &hops->config->proxies, client);
+    if (crowd_enter(&hops->crowd, client, &h->seat))
+        return true;
+    refusal_set(&why, 403, "Too many concurrent WebSocket connections (limit: %llu).",
+                (unsigned long long)hops->crowd.max);
+    refuse(h, why.status, why.detail);
+    return false;
+}
+
 /* Who asks is known, and may. Now what is wrong with the request can be told. */
 static void go_on(struct hop *h)
 {
@@ -519,7 +556,7 @@ static void go_on(struct hop *h)
         refuse(h, 405, "Method Not Allowed");
     else if (max && length != UINT64_MAX && length > max)
         refuse(h, 413, "The request body is too large.");
-    else
+    else if (find_seat(h))
         find(h);
 }
 
@@ -632,6 +669,7 @@ void hops_done(struct hops *hops)
     while (hops->first)
         ev_loop_turn(hops->loop);
     ev_loop_turn(hops->loop); /* the last are freed in it */
+    crowd_done(&hops->crowd);
     while (hops->spares) {
         struct hop *h = hop_alloc(hops);
 

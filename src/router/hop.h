@@ -12,6 +12,7 @@
 
 #include "http/client.h"
 #include "http/serve.h"
+#include "router/crowd.h"
 #include "router/router.h"
 #include "router/tally.h"
 
@@ -24,6 +25,7 @@ struct hops {
     struct http_client *client;
     struct tally *tally;
     struct hop *first;
+    struct crowd crowd; /* WebSockets by client */
     struct hop *spares; /* memory of those that ended, for the next */
     size_t spare_count;
 };

@@ -84,7 +84,8 @@ static void open_sides(struct router *r)
     r->hops = (struct hops){ .config = &r->config,
                              .loop = r->loop,
                              .client = http_client_new(r->loop, &client),
-                             .tally = tally_new(r->config.board, r->config.seat) };
+                             .tally = tally_new(r->config.board, r->config.seat),
+                             .crowd = { .max = r->config.websockets_per_client } };
 }
 
 static int open_way(struct router *r, struct way *way, const struct router_door *door,

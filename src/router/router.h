@@ -10,6 +10,7 @@
 #define SILICA_ROUTER_ROUTER_H
 
 #include "base/opt.h"
+#include "http/join.h"
 #include "router/authorize.h"
 #include "router/pick.h"
 #include "router/secure.h"
@@ -47,7 +48,9 @@ struct router_config {
     struct opt_list allow_origin, allow_host;
     uint64_t head_ms;        /* for an answer to begin; 0: the request's timeout */
     uint64_t max_body_bytes; /* of a request; 0: any */
-    unsigned retries;        /* of connections that nobody took */
+    struct http_join_limits websocket;
+    uint64_t websockets_per_client; /* at once; 0: any number */
+    unsigned retries;               /* of connections that nobody took */
     uint64_t retry_first_ms, retry_most_ms;
     bool has_access_log;
 };
