@@ -51,9 +51,13 @@
  * cannot show is seen at once otherwise (pools.c), so this is for what we did not think of. */
 #define POOL_LOOK_MS 10000
 /* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. While members are
- * on their way its numbers wait longer: each claim takes one away, and mostly the next has come by then. */
+ * on their way its numbers wait longer: each claim takes one away, and mostly the next has come by then. Under claims that never end
+ * they wait much longer as long as what was told is right but for this part of the pool: a write a second, which says little, is a
+ * tenth of what a claim costs at ten claims a second. */
 #define POOL_STATUS_MS 100
 #define POOL_UNEVEN_MS 1000
+#define POOL_MOVING_MS 30000
+#define POOL_NEAR_PART 8
 /* Writes of a batch (or this part of what is left), and Events, that are under way at a time while claims wait: they come in
  * between. On a cluster the same goes for sandboxes: there it is the server's time that claims wait for. */
 #define BATCH_BUSY      4

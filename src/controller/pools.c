@@ -12,6 +12,7 @@
 #include "controller/pass.h"
 #include "controller/pod.h"
 #include "controller/pool.h"
+#include "controller/telling.h"
 #include "kube/backoff.h"
 
 #include <stdio.h>
@@ -36,8 +37,7 @@ struct memory {
     struct expect expect;
     struct gate gate;
     bool is_stuck, has_no_template; /* people were told that it does not get on */
-    uint64_t status_at_ms;          /* when its status was written last; 0: never */
-    uint64_t uneven_ms;             /* since when the status is not as it should be; 0: it is */
+    struct telling telling;
     struct look look;
 };
 
@@ -327,14 +327,12 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
         pass_fault_of(&p->pass, answer);
 }
 
-/* All is as it is wished, or the wish is new: somebody may wait for these numbers. */
-static bool is_even(const struct pool_pass *p)
+static size_t told(const struct pool_pass *p, const char *path)
 {
-    int64_t seen = 0;
+    int64_t n = 0;
 
-    (void)json_i64(object_at(p->pool, "status.observedGeneration"), &seen);
-    return seen != object_generation(p->pool) ||
-           (p->plan.active == pool_wish(p->pool) && p->plan.ready == p->plan.active);
+    (void)json_i64(object_at(p->pool, path), &n);
+    return n > 0 ? (size_t)n : 0;
 }
 
 /* A busy pool changes with every claim: its numbers are written once for many of them, or never if they are again what they
@@ -342,27 +340,29 @@ static bool is_even(const struct pool_pass *p)
 static void do_status(struct pool_pass *p)
 {
     struct step step = pool_status_step(p->pool, p->plan.status, p->pass.ed);
-    struct memory *m = p->memory;
-    uint64_t now_ms = time_mono_ms(),
-             next_ms = m->status_at_ms ? m->status_at_ms + POOL_STATUS_MS : 0;
+    struct telling *telling = &p->memory->telling;
+    struct telling_view view = {
+        .active = p->plan.active,
+        .ready = p->plan.ready,
+        .wish = pool_wish(p->pool),
+        .told_active = told(p, "status.replicas"),
+        .told_ready = told(p, "status.readyReplicas"),
+        .is_wish_new = (int64_t)told(p, "status.observedGeneration") != object_generation(p->pool),
+    };
+    uint64_t now_ms = time_mono_ms(), wait_ms;
 
     tell_stuck(p);
     tell_template(p);
     p->state = AT_OVER;
-    if (step.verb == STEP_NONE) {
-        m->uneven_ms = 0;
+    telling_see(telling, &view, step.verb != STEP_NONE, now_ms);
+    if (step.verb == STEP_NONE)
+        return;
+    wait_ms = telling_wait_ms(telling, &view, now_ms);
+    if (wait_ms) {
+        pass_look_again(&p->pass, wait_ms);
         return;
     }
-    if (!m->uneven_ms)
-        m->uneven_ms = now_ms;
-    if (!is_even(p))
-        next_ms = MAX(next_ms, m->uneven_ms + POOL_UNEVEN_MS);
-    if (now_ms < next_ms) {
-        pass_look_again(&p->pass, next_ms - now_ms);
-        return;
-    }
-    m->status_at_ms = now_ms;
-    m->uneven_ms = 0;
+    telling_done(telling, now_ms);
     p->state = AT_STATUS;
     pass_call(&p->pass, &step, on_answer);
 }
