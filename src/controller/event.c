@@ -112,7 +112,8 @@ struct events {
     struct waiting *first, **last;
     size_t waiting_count;
     struct ev_task task;
-    struct ev_timer pause;    /* before those that were told since are written */
+    struct ev_timer
+        pause; /* before those that were told since are written, or while a claim holds them back */
     size_t calls;             /* under way, with an answer that comes here */
     struct bucket complaints; /* lines in the log about Events that were not written */
     bool is_closed;
@@ -305,6 +306,10 @@ static void write_some(void *ctx)
     size_t idle = ev->shared->is_remote ? EVENTS_REMOTE : EVENTS_IDLE;
     size_t most = shared_is_busy(ev->shared) ? EVENTS_BUSY : idle;
 
+    if (shared_holds(ev->shared)) {
+        ev_timer_start(ev->loop, &ev->pause, EVENTS_HELD_MS, write_some, ev);
+        return;
+    }
     while (ev->calls < most && ev->first)
         write_first(ev);
 }

@@ -64,11 +64,16 @@
 #define BATCH_BUSY_PART 32
 /* The same on a cluster while none waits: more at once do not get done sooner there, and a claim that comes, the scheduler and the
  * nodes would find a long line before them. */
-#define BATCH_REMOTE   16
-#define EVENTS_BUSY    2
-#define EVENTS_IDLE    64
+#define BATCH_REMOTE 16
+#define EVENTS_BUSY  2
+#define EVENTS_IDLE  64
+#define EVENTS_HELD_MS                                                                             \
+    10                   /* those that wait for a claim look so often whether it has come through */
 #define EVENTS_REMOTE  8 /* the same on a cluster, where the server's time is everybody's */
 #define SANDBOXES_BUSY 8
+/* What no claim waits for is not begun beside one on a cluster, for so long after the last moment without any: several times what a claim
+ * takes there. By then it is no single claim but load, and the bounds above hold. */
+#define HOLD_MAX_MS 200
 /* A pool on a cluster is not filled while claims wait, as long as it has a member for each of them and this part of itself to spare;
  * and not for longer than this: by then it is no burst but the usual load. It looks so often whether they still wait. */
 #define GATE_SPARE_PART   8

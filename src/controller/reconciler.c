@@ -37,6 +37,13 @@ static bool yields(void *ctx)
     return r->shared->urgent != r->queue && shared_is_busy(r->shared);
 }
 
+static bool holds(void *ctx)
+{
+    const struct reconciler *r = ctx;
+
+    return shared_holds(r->shared);
+}
+
 void reconciler_init(struct reconciler *r, struct shared *shared, const char *name,
                      struct reconciler_workers workers,
                      void (*work)(void *r, struct queue_item *item),
@@ -47,6 +54,7 @@ void reconciler_init(struct reconciler *r, struct shared *shared, const char *na
                                .workers_yielding = workers.busy,
                                .work = work,
                                .yields = yields,
+                               .holds = workers.is_held ? holds : NULL,
                                .ctx = r };
 
     *r = (struct reconciler){ .shared = shared, .free = free };

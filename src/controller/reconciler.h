@@ -39,6 +39,7 @@ struct reconciler {
 struct reconciler_workers {
     unsigned most;
     unsigned busy; /* while urgent ones of others are to be made; 0: as many */
+    bool is_held;  /* none while few urgent ones are (shared_holds) */
 };
 /* work(r, item) makes a pass; `free` frees the struct around. */
 void reconciler_init(struct reconciler *r, struct shared *shared, const char *name,

@@ -110,7 +110,8 @@ struct reconciler *sandboxes_new(struct shared *shared, const struct controller_
     struct sandboxes *r = NEW(struct sandboxes);
 
     struct reconciler_workers workers = { .most = config->sandbox_workers,
-                                          .busy = config->is_remote ? SANDBOXES_BUSY : 0 };
+                                          .busy = config->is_remote ? SANDBOXES_BUSY : 0,
+                                          .is_held = config->is_remote };
 
     reconciler_init(&r->base, shared, "sandbox", workers, work, sandboxes_free);
     r->config = config;

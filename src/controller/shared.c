@@ -109,6 +109,11 @@ bool shared_is_busy(const struct shared *s)
     return s->urgent && queue_pressing(s->urgent) > 0;
 }
 
+bool shared_holds(const struct shared *s)
+{
+    return s->is_remote && shared_is_busy(s) && queue_pressing_ms(s->urgent) < HOLD_MAX_MS;
+}
+
 void shared_learn(struct shared *s, struct object *o, const struct queue *writer)
 {
     uint64_t version = object_version(o);

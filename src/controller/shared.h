@@ -74,6 +74,9 @@ static inline struct object *shared_get(const struct shared *s, enum shared_kind
 }
 /* Something urgent is to be done: the rest takes small steps, so that it comes in between. */
 bool shared_is_busy(const struct shared *s);
+/* The same on a cluster, and it is soon done: the rest waits until it is. Beside a claim on its way to ready whatever else is asked
+ * for takes the API server's time from it; where claims never end everybody has a share again (HOLD_MAX_MS). */
+bool shared_holds(const struct shared *s);
 /* Puts the answer of a write into the copy of its kind. writer: the queue whose passes know of it already; or NULL. */
 void shared_learn(struct shared *s, struct object *o, const struct queue *writer);
 /* The change is one that a pass of this queue made, and has looked at. */

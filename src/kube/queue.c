@@ -37,7 +37,9 @@ struct queue {
     size_t low_waiting, low_working; /* of them, those whose priority is LOW */
     unsigned passed_over;            /* taken in a row while lower ones waited */
     struct bucket retries;
+    uint64_t pressing_since_ms; /* by the loop's clock; 0: nobody waits for any */
     struct ev_task pump;
+    struct ev_timer hold;
     uint64_t adds, retry_count, done_count, done_after_count;
     struct metric_histogram waited, worked, passed; /* passed: as worked, with other bounds */
     bool is_closed;
@@ -128,9 +130,20 @@ static void pump(void *ctx);
 
 static void wake(struct queue *q)
 {
+    if (ev_timer_is_running(&q->hold))
+        return;
     if (q->waiting_count && q->working_count < q->spec.workers && !q->is_closed &&
         !q->pump.is_queued)
         ev_post(q->loop, &q->pump, pump, q);
+}
+
+/* After each change of what waits or is worked on. */
+static void note_pressing(struct queue *q)
+{
+    if (!queue_pressing(q))
+        q->pressing_since_ms = 0;
+    else if (!q->pressing_since_ms)
+        q->pressing_since_ms = MAX(ev_now_ms(q->loop), (uint64_t)1);
 }
 
 static void push(struct queue_item *it, enum queue_priority priority)
@@ -143,6 +156,7 @@ static void push(struct queue_item *it, enum queue_priority priority)
     append(&q->waiting[priority], it);
     q->waiting_count++;
     q->low_waiting += priority == QUEUE_LOW;
+    note_pressing(q);
     wake(q);
 }
 
@@ -161,6 +175,7 @@ static void enqueue(struct queue_item *it, enum queue_priority priority)
         q->low_waiting -= it->priority == QUEUE_LOW;
         it->priority = priority;
         append(&q->waiting[priority], it);
+        note_pressing(q);
         wake(q);
     }
 }
@@ -237,11 +252,20 @@ static void start(struct queue *q, struct queue_item *it)
     q->spec.work(q->spec.ctx, it); /* may end it at once */
 }
 
+static void on_hold_over(void *ctx)
+{
+    wake(ctx);
+}
+
 static void pump(void *ctx)
 {
     struct queue *q = ctx;
     size_t most = q->spec.per_turn, workers = q->spec.workers;
 
+    if (q->spec.holds && q->spec.holds(q->spec.ctx)) {
+        ev_timer_start(q->loop, &q->hold, QUEUE_HOLD_MS, on_hold_over, q);
+        return;
+    }
     if (q->spec.yields && q->spec.yields(q->spec.ctx)) {
         most = MAX(q->waiting_count / QUEUE_PART_YIELDING, (size_t)QUEUE_PER_TURN_YIELDING);
         workers = q->spec.workers_yielding;
@@ -317,6 +341,7 @@ static void finish(struct queue_item *it, uint64_t after_ms)
         push(it, it->priority);
     }
     settle(it);
+    note_pressing(q);
     wake(q);
 }
 
@@ -410,6 +435,7 @@ void queue_close(struct queue *q, void (*closed)(void *ctx), void *ctx)
     if (!q || q->is_closed)
         return;
     q->is_closed = true;
+    ev_timer_stop(q->loop, &q->hold);
     q->closed = closed;
     q->closed_ctx = ctx;
     end_if_idle(q);
@@ -423,6 +449,11 @@ size_t queue_load(const struct queue *q)
 size_t queue_pressing(const struct queue *q)
 {
     return queue_load(q) - q->low_waiting - q->low_working;
+}
+
+uint64_t queue_pressing_ms(const struct queue *q)
+{
+    return q->pressing_since_ms ? ev_now_ms(q->loop) - q->pressing_since_ms : 0;
 }
 
 void queue_stats(const struct queue *q, struct queue_stats *ret)

@@ -38,6 +38,8 @@ enum queue_priority { QUEUE_LOW, QUEUE_NORMAL, QUEUE_HIGH };
 /* The same while something more urgent is to be done: so few, or this part of what waits, so that it never falls far behind. */
 #define QUEUE_PER_TURN_YIELDING 4
 #define QUEUE_PART_YIELDING     32
+/* One that holds is asked so often whether it still does. */
+#define QUEUE_HOLD_MS 5
 
 struct queue_spec {
     const char *name;          /* in metrics; borrowed as long as the queue lives */
@@ -52,6 +54,9 @@ struct queue_spec {
     bool (*yields)(
         void *
             ctx); /* something more urgent is to be done: few are started in this turn; NULL: never */
+    bool (*holds)(
+        void *
+            ctx); /* the same, and it is done soon: none is started, and it is asked again; NULL: never */
     void *ctx;
 };
 
@@ -84,6 +89,8 @@ void queue_close(struct queue *q, void (*closed)(void *ctx), void *ctx);
 size_t queue_load(const struct queue *q);
 /* Those of them that somebody waits for: their priority is not LOW. */
 size_t queue_pressing(const struct queue *q);
+/* For how long there has been one of these without a pause; 0: there is none, or since now. */
+uint64_t queue_pressing_ms(const struct queue *q);
 
 struct queue_stats {
     const char *name;

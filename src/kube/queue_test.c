@@ -447,6 +447,60 @@ static void test_one_that_yields_works_on_few(void **state)
     close_queue(&f);
 }
 
+static void test_one_that_holds_begins_nothing(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_queue(&f, (struct queue_spec){ .workers = 10, .holds = yields });
+    queue_add(f.queue, "n", "a", QUEUE_NORMAL);
+    turns(&f, 2);
+    assert_string_equal(f.taken, "a ");
+    is_urgent = true;
+    queue_add(f.queue, "n", "b", QUEUE_HIGH);
+    run_ms(&f, 2 * QUEUE_HOLD_MS);
+    queue_done(f.working[0]); /* what was begun ends as ever */
+    f.working_count = 0;
+    run_ms(&f, 2 * QUEUE_HOLD_MS);
+    assert_string_equal(f.taken, "a ");
+    is_urgent = false;
+    run_ms(&f, 2 * QUEUE_HOLD_MS); /* nobody tells it: it asks */
+    assert_string_equal(f.taken, "a b ");
+    is_urgent = true;
+    queue_add(f.queue, "n", "c", QUEUE_HIGH);
+    turns(&f, 2);
+    close_queue(&f); /* while it holds */
+    is_urgent = false;
+}
+
+static void test_it_is_known_how_long_somebody_waits(void **state)
+{
+    struct fixture f;
+    uint64_t began_ms;
+
+    (void)state;
+    open_queue(&f, (struct queue_spec){ .workers = 1 });
+    queue_add(f.queue, "n", "low", QUEUE_LOW);
+    turns(&f, 1);
+    run_ms(&f, 2 * QUEUE_HOLD_MS);
+    assert_int_equal(queue_pressing_ms(f.queue), 0);
+    queue_add(f.queue, "n", "a", QUEUE_NORMAL);
+    began_ms = ev_now_ms(f.loop);
+    run_ms(&f, 2 * QUEUE_HOLD_MS);
+    assert_int_equal(queue_pressing_ms(f.queue), ev_now_ms(f.loop) - began_ms);
+    queue_done(f.working[0]);
+    turns(&f, 1); /* from waiting to being worked on is no pause */
+    assert_int_equal(queue_pressing_ms(f.queue), ev_now_ms(f.loop) - began_ms);
+    queue_add(f.queue, "n", "b", QUEUE_NORMAL);
+    queue_done(f.working[1]); /* nor from one to the next */
+    turns(&f, 1);
+    assert_int_equal(queue_pressing_ms(f.queue), ev_now_ms(f.loop) - began_ms);
+    queue_done(f.working[2]);
+    assert_int_equal(queue_pressing_ms(f.queue), 0);
+    f.working_count = 0;
+    close_queue(&f);
+}
+
 static void test_metrics_have_the_public_names(void **state)
 {
     struct fixture f;
@@ -524,6 +578,8 @@ int main(void)
         cmocka_unit_test(test_one_turn_takes_only_its_share),
         cmocka_unit_test(test_one_that_yields_takes_few),
         cmocka_unit_test(test_one_that_yields_works_on_few),
+        cmocka_unit_test(test_one_that_holds_begins_nothing),
+        cmocka_unit_test(test_it_is_known_how_long_somebody_waits),
         cmocka_unit_test(test_metrics_have_the_public_names),
         cmocka_unit_test(test_thousands_of_keys_come_and_go),
     };
