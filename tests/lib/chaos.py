@@ -17,7 +17,7 @@ import time
 from lib import controlplane
 from lib.controllers import RUNNING, Controller, condition
 from lib.failover import make_system
-from lib.journal import GROUPS, Journal, judge_end, path_of, replay
+from lib.journal import GROUPS, Journal, judge_end, path_of
 from lib.writers import Connection, Gone
 
 NAMESPACE = "chaos"
@@ -257,7 +257,7 @@ def drive(api, journal, killer, rng, seconds, seed, claims=CLAIMS):
     assert list(judge_end(journal, POOLS)) == []
     launched = [box["metadata"]["labels"]["agents.x-k8s.io/launch-type"] for box in journal.now("sandboxes").values()]
     leave(api, journal, faults)
-    state = replay(journal.events())
+    state = journal.replay()
     assert not state.faults, f"seed {seed}: {len(state.faults)}, {state.faults[:20]}"
     return figures(killer, claimers, journal, state, launched)
 

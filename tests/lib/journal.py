@@ -52,11 +52,13 @@ class Forgotten(Exception):
 
 class Follower(threading.Thread):
     """Watches one kind, and goes on from the last version it heard of. A kube-apiserver that was killed has forgotten what was
-    before: then what is there now is taken for what happened, and those that are gone went at the version of the list."""
+    before: then what is there now is taken for what happened, and those that are gone went as early as can be. `gaps` are such
+    versions, (heard last, listed): of what is between, only the last state of each object is known."""
 
     def __init__(self, journal, plural):
         super().__init__(daemon=True)
-        self.journal, self.plural, self.events, self.now, self.fault = journal, plural, [], {}, None
+        self.journal, self.plural, self.events, self.now, self.gaps, self.fault = journal, plural, [], {}, [], None
+        self.version = 0
         self.path, self.connection, self.resumed, self.relisted = path_of(journal.namespace, plural), Connection(journal.api), 0, 0
         self.heard_at = time.monotonic()
         self.list()
@@ -64,11 +66,12 @@ class Follower(threading.Thread):
     def list(self):
         status, there = self.connection.call("GET", self.path)
         self.check(status, there)
-        self.version = int(there["metadata"]["resourceVersion"])
+        heard, self.version = self.version, int(there["metadata"]["resourceVersion"])
+        self.gaps.append((heard, self.version))
         found = {thing["metadata"]["uid"] for thing in there["items"]}
         for thing in list(self.now.values()):
             if thing["metadata"]["uid"] not in found:
-                self.take("DELETED", {**thing, "metadata": {**thing["metadata"], "resourceVersion": str(self.version)}})
+                self.take("DELETED", {**thing, "metadata": {**thing["metadata"], "resourceVersion": str(heard)}})
         for thing in there["items"]:
             was = self.now.get(thing["metadata"]["name"])
             if was is None or was["metadata"]["resourceVersion"] != thing["metadata"]["resourceVersion"]:
@@ -147,6 +150,10 @@ class Journal:
     def events(self):
         return sorted((e for f in self.followers.values() for e in f.events), key=lambda e: e.version)
 
+    def replay(self):
+        """What happened so far; where the server has forgotten what happened to sandboxes, that is not judged version by version."""
+        return replay(self.events(), self.followers["sandboxes"].gaps)
+
     def settle(self, timeout_s=60):
         """Until what it heard of adds up to what the lists say."""
         reader, end = Connection(self.api), time.monotonic() + timeout_s
@@ -175,9 +182,11 @@ class Journal:
 
 
 class Replay:
-    """The state at each version, and what was wrong with it."""
+    """The state at each version, and what was wrong with it. gaps: (after, up to) versions of sandboxes of which only the last state
+    of each is known; whose a sandbox is that a claim showed meanwhile is judged at the end of them."""
 
-    def __init__(self):
+    def __init__(self, gaps=()):
+        self.gaps, self.unsure = list(gaps), {}
         self.boxes, self.claims_of, self.boxes_of, self.pods_of, self.shown = {}, {}, {}, {}, {}
         self.members, self.most_members, self.faults = {}, {}, []
 
@@ -185,7 +194,15 @@ class Replay:
         self.faults.append(text)
 
     def see(self, e):
+        while self.gaps and e.version > self.gaps[0][1]:
+            self.pass_gap()
         getattr(self, f"see_{e.plural}", lambda _: None)(e)
+
+    def pass_gap(self):
+        self.gaps.pop(0)
+        for claim in self.unsure.values():
+            self.judge_claim(claim)
+        self.unsure.clear()
 
     def see_sandboxes(self, e):
         was = self.boxes.pop(e.name, None)
@@ -218,12 +235,19 @@ class Replay:
             self.wrong(f"{e} is ready and says no pod")
 
     def see_sandboxclaims(self, e):
+        self.unsure.pop(e.uid, None)
         if e.type == "DELETED" or not e.shown:
             return
         names = self.shown.setdefault(e.uid, set())
         names.add(e.shown)
         if len(names) > 1:
             self.wrong(f"{e} has shown {sorted(names)}")
+        if self.gaps and e.version > self.gaps[0][0]:
+            self.unsure[e.uid] = e
+        else:
+            self.judge_claim(e)
+
+    def judge_claim(self, e):
         box = self.boxes.get(e.shown)
         if e.is_ready and (box is None or box.owner_uid != e.uid):
             self.wrong(f"{e} is ready with {e.shown}, which is not its own")
@@ -238,11 +262,13 @@ class Replay:
             self.wrong(f"{e} is one of {len(pods)} pods of a sandbox")
 
 
-def replay(events):
+def replay(events, gaps=()):
     """What happened, version by version; its .faults are the moments at which something was wrong."""
-    state = Replay()
+    state = Replay(gaps)
     for e in events:
         state.see(e)
+    while state.gaps:
+        state.pass_gap()
     return state
 
 
