@@ -1,6 +1,7 @@
 #include "isolate/box_impl.h"
 
 #include "base/fd.h"
+#include "isolate/cellar.h"
 #include "isolate/ground.h"
 #include "isolate/idmap.h"
 #include "isolate/inside.h"
@@ -356,7 +357,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         yard_drop_frame(spec->yard, &frame);
     if (net_fd >= 0)
         yard_note_use(spec->yard, plan.can_be_framed);
-    if (idmap_hold(&held, &plan, e) < 0)
+    if (idmap_hold(&held, &plan, e) < 0 ||
+        (spec->cellar_fd && cellar_hold(spec->cellar_fd, &plan, held.tree_fds, e) < 0))
         return -1;
     if (program_begin(&program, spec, e) < 0)
         return -1;

@@ -33,6 +33,7 @@ struct box_bind {
     /* What of `source`, a directory, is shown: a path below it. Links on the way count only as far as they stay below, so
      * the directory's content may be a sandbox's own. NULL: all of it. */
     const char *sub;
+    const char *memory; /* a volume of the cellar (cellar.h), whatever is at `source`; NULL: none */
 };
 
 /* 0: no limit of ours. */
@@ -97,6 +98,7 @@ struct box_spec {
     int control_fd; /* a listening socket that PID 1 serves; none: a pair is made, box_take_control has the other end */
     int status_fd; /* PID 1 writes "started" when its command runs; with is_staying also "exit N" when it has ended */
     bool is_staying; /* PID 1 outlives its command */
+    int cellar_fd;   /* where the volumes are that are memory */
     /* Of a process that makes more than one (yard.h): the network is taken from it, and what takes the kernel long to take
      * apart is left to it. It outlives the box. NULL: none. */
     struct yard *yard;

@@ -70,8 +70,9 @@ static int say_gone(const struct engine *en, struct err *e)
     return -1;
 }
 
-static int receive(struct engine *en, struct wire_answer *ret, struct err *e)
+static int receive(struct engine *en, struct wire_answer *ret, int *ret_fd, struct err *e)
 {
+    size_t fd_count = ret_fd ? 1 : 0;
     OWN(buf_done) struct buf text = BUF_INIT(WIRE_MAX_BYTES);
     struct iovec part;
     size_t n;
@@ -79,11 +80,13 @@ static int receive(struct engine *en, struct wire_answer *ret, struct err *e)
     if (buf_reserve(&text, WIRE_MAX_BYTES, e) < 0)
         return -1;
     part = (struct iovec){ text.p, WIRE_MAX_BYTES };
-    if (packet_receive(en->fd, &part, 1, &n, NULL, NULL, e) < 0) {
+    if (packet_receive(en->fd, &part, 1, &n, ret_fd, ret_fd ? &fd_count : NULL, e) < 0) {
         if (e->code == ERR_BUSY)
             return err_set(e, ERR_TIMEOUT, "the keeper does not answer");
         return e->code == ERR_CLOSED ? say_gone(en, e) : -1;
     }
+    if (ret_fd && !fd_count)
+        *ret_fd = -1;
     return wire_read_answer(span_of(text.p, n), ret, e);
 }
 
@@ -95,7 +98,7 @@ static int try_connect(struct engine *en, struct err *e)
     own_fd_close(&en->fd);
     if (dir_connect(en->dir.fd, DIR_ENGINE, SOCK_SEQPACKET, &en->fd, e) < 0)
         return -1;
-    if (set_deadline(en->fd, KEEPER_START_MS, e) == 0 && receive(en, &hello, e) == 0) {
+    if (set_deadline(en->fd, KEEPER_START_MS, e) == 0 && receive(en, &hello, NULL, e) == 0) {
         if (hello.is_hello)
             return 0;
         (void)err_set(e, ERR_PROTOCOL, "the keeper does not say hello");
@@ -137,12 +140,18 @@ int engine_connect(struct engine *en, bool starts_it, struct err *e)
 int engine_ask(struct engine *en, struct span packet, uint64_t timeout_ms, struct wire_answer *ret,
                struct err *e)
 {
+    return engine_ask_fd(en, packet, timeout_ms, ret, NULL, e);
+}
+
+int engine_ask_fd(struct engine *en, struct span packet, uint64_t timeout_ms,
+                  struct wire_answer *ret, int *ret_fd, struct err *e)
+{
     struct iovec part = { (void *)(uintptr_t)packet.p, packet.n };
     struct wire_answer a;
 
     if (set_deadline(en->fd, timeout_ms, e) < 0)
         return -1;
-    if (packet_send(en->fd, &part, 1, NULL, 0, e) < 0 || receive(en, &a, e) < 0) {
+    if (packet_send(en->fd, &part, 1, NULL, 0, e) < 0 || receive(en, &a, ret_fd, e) < 0) {
         own_fd_close(&en->fd); /* an answer that comes late is not the next one's */
         return e->code == ERR_CLOSED ? say_gone(en, e) : -1;
     }

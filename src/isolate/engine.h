@@ -102,6 +102,15 @@ int engine_stop(struct engine *en, const char *name, uint64_t grace_ms, struct e
 /* Kills it if it runs, and removes all of it. */
 int engine_destroy(struct engine *en, const char *name, struct err *e);
 
+/* Volumes that are memory: a tmpfs each, the keeper's until it is dropped (cellar.h). A sandbox names one in its box_bind.
+ * ERR_UNSUPPORTED: this account cannot have any, or the keeper is of an older version. */
+struct cellar_volume;
+int engine_has_memory(struct engine *en, struct err *e);
+/* One that is there stays as it is. */
+int engine_make_memory(struct engine *en, const struct cellar_volume *v, struct err *e);
+/* All whose name begins so; there may be none. */
+int engine_drop_memory(struct engine *en, const char *prefix, struct err *e);
+
 /* What killed keepers of this directory left behind; nothing while one lives. Cgroups of dead makers are box_sweep's. */
 struct engine_swept {
     size_t killed, lost, removed;

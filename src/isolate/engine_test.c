@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/scratch.h"
+#include "isolate/cellar.h"
 #include "isolate/dir.h"
 #include "isolate/keeper.h"
 #include "isolate/runtime_path.h"
@@ -247,6 +248,82 @@ static void all_is_logged_before_the_end_is_told(void **state)
     }
 }
 
+/* ---- volumes in memory ---- */
+
+static void create_with_memory(const char *name, const char *sub, const char *script)
+{
+    const char *const command[] = { "sh", "-c", script, NULL };
+    const struct box_bind bind = { .source = scratch_path(&scratch, "."),
+                                   .target = "/vol",
+                                   .is_writable = true,
+                                   .sub = sub,
+                                   .memory = "pod.vol" };
+    const struct box_spec box = { .name = name,
+                                  .env = env,
+                                  .uid = 1000,
+                                  .gid = 1000,
+                                  .wants_range = is_ranged,
+                                  .command = command,
+                                  .binds = &bind,
+                                  .bind_count = 1 };
+    const struct engine_create c = { .box = &box, .is_kept = true, .ends_with_command = true };
+    struct engine_created made;
+    struct err e;
+
+    if (engine_create(en, &c, &made, &e) < 0)
+        fail_msg("%s: %s", name, e.msg);
+}
+
+static void volumes_in_memory(void **state)
+{
+    const struct cellar_volume v = { .name = "pod.vol", .bytes = 1 << 20 };
+    const struct cellar_volume bad = { .name = "../x", .bytes = 1 << 20 };
+    struct err e;
+
+    (void)state;
+    assert_int_equal(engine_make_memory(en, &bad, &e), -1);
+    assert_int_equal(e.code, ERR_INVALID);
+    if (engine_make_memory(en, &v, &e) < 0 || engine_make_memory(en, &v, &e) < 0)
+        fail_msg("%s", e.msg);
+    create_with_memory("w", NULL, "stat -f -c %T /vol && echo hello > /vol/x && stat -c %u /vol/x");
+    expect_exit("w", 0);
+    assert_true(has_said("w", " tmpfs\n") && has_said("w", " 1000\n"));
+    /* The one that wrote it has ended: who comes next finds it, and the end of its size. */
+    create_with_memory("r", NULL,
+                       "grep -q hello /vol/x && ! head -c 2000000 /dev/zero > /vol/y && echo full");
+    expect_exit("r", 0);
+    assert_true(has_said("r", "full\n"));
+    create_with_memory("sub", "a/b", "echo in > /vol/z; ls /vol");
+    expect_exit("sub", 0);
+    create_with_memory("all", NULL, "ls /vol/a/b");
+    expect_exit("all", 0);
+    assert_true(has_said("all", "z\n"));
+    assert_false(scratch_has(&scratch, "a")); /* nothing of it is on disk */
+    if (engine_drop_memory(en, "pod.", &e) < 0 || engine_drop_memory(en, "pod.", &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(engine_make_memory(en, &v, &e), 0);
+    create_with_memory("new", NULL, "ls -A /vol | wc -l");
+    expect_exit("new", 0);
+    assert_true(has_said("new", " 0\n"));
+}
+
+/* A volume that nobody has made is an error, not an empty directory. */
+static void no_volume_in_memory(void **state)
+{
+    const struct box_bind bind = { .source = "/tmp", .target = "/vol", .memory = "none" };
+    const struct box_spec box = { .name = "n", .env = env, .binds = &bind, .bind_count = 1 };
+    const struct cellar_volume other = { .name = "other", .bytes = 4096 };
+    struct engine_created made;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(engine_create(en, &(struct engine_create){ .box = &box }, &made, &e), -1);
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    assert_int_equal(engine_make_memory(en, &other, &e), 0);
+    assert_int_equal(engine_create(en, &(struct engine_create){ .box = &box }, &made, &e), -1);
+    assert_non_null(strstr(e.msg, "there is no volume 'none' in memory"));
+}
+
 static void paused(void **state)
 {
     struct box_stats stats;
@@ -397,6 +474,8 @@ static int run_all(void)
         cmocka_unit_test_setup_teardown(commands_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ends_with_its_command, set_up, tear_down),
         cmocka_unit_test_setup_teardown(all_is_logged_before_the_end_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(volumes_in_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_volume_in_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(paused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reached, set_up, tear_down),
         cmocka_unit_test_setup_teardown(control_is_the_owners, set_up, tear_down),

@@ -67,8 +67,8 @@ static bool is_proc_for_all(void)
            status == 0;
 }
 
-/* Who: we, in a copy of our mount namespace. It is the ground when only the empty root is left of it. */
-static int clear(struct mounts *m, int *ret_fd, struct err *e)
+/* It is the ground when only the empty root is left of it. */
+int ground_clear(struct mounts *m, int *ret_fd, struct err *e)
 {
     OWN_FD int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     OWN_FD int old_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -99,7 +99,7 @@ int ground_make(struct ground *ret, struct err *e)
         mounts_build_loose(&mounts, &plan, e) < 0)
         return -1;
     rc = unshare(CLONE_NEWNS) < 0 ? err_sys(e, "cannot make a mount namespace")
-                                  : clear(&mounts, &g.mounts_fd, e);
+                                  : ground_clear(&mounts, &g.mounts_fd, e);
     ground_go_home(home_fd);
     own_fd_close(&mounts.root_fd);
     if (rc < 0)

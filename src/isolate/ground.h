@@ -39,6 +39,10 @@ void ground_go_home(int home_fd);
 /* From a process with one thread; it comes back. ret is the caller's to be done with. */
 int ground_make(struct ground *ret, struct err *e);
 void ground_done(struct ground *g);
+struct mounts;
+/* From a process that is in a mount namespace of its own and may not come back: m->root_fd becomes all that is in it.
+ * *ret_fd is the namespace, the caller's to close. */
+int ground_clear(struct mounts *m, int *ret_fd, struct err *e);
 /* What of the plan's trees nobody holds yet, in tree_fds, one for each row: on the ground there are no paths of the host's.
  * False: one cannot be held; the child will say why. */
 bool ground_hold(const struct plan *plan, int *tree_fds);

@@ -10,8 +10,8 @@ int idmap_hold(struct idmap *m, const struct plan *plan, struct err *e)
     for (size_t i = 0; i < plan->n; i++)
         m->tree_fds[i] = -1;
     for (size_t i = 0; i < plan->n; i++) {
-        if (!(plan->rows[i].flags & PLAN_IDMAP))
-            continue;
+        if (!(plan->rows[i].flags & PLAN_IDMAP) || plan->rows[i].memory)
+            continue; /* those of the cellar are held there */
         if (map_fd < 0)
             map_fd = ids_open_namespace(&plan->ids, e);
         if (map_fd < 0)

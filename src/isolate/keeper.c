@@ -153,6 +153,7 @@ static void close_parts(struct keeper *k)
         ev_loop_free(k->loop);
     own_fd_close(&k->self_pidfd);
     own_fd_close(&k->engine_fd);
+    own_fd_close(&k->cellar_fd);
     own_fd_close(&k->lock_fd);
     dir_done(&k->dir);
 }
@@ -167,6 +168,7 @@ int keeper_run(const struct keeper_spec *spec, struct err *e)
     k->spec = spec;
     k->dir = (struct dir)DIR_INIT;
     k->lock_fd = k->listen_fd = k->self_pidfd = k->spawner_fd = k->engine_fd = -1;
+    k->cellar_fd = -1;
     k->queue_end = &k->queue;
     rc = open_parts(k, e);
     if (rc == 0) {

@@ -458,7 +458,22 @@ static int open_join(struct kept *b, const char *name, struct err *e)
     return 0;
 }
 
-static int prepare(struct kept *b, const char *join, struct err *e)
+/* Volumes of its that are memory are where they were made. */
+static int open_cellar(struct kept *b, const struct box_spec *spec, struct err *e)
+{
+    bool is_wanted = false;
+
+    for (size_t i = 0; i < spec->bind_count; i++)
+        is_wanted = is_wanted || spec->binds[i].memory;
+    if (!is_wanted)
+        return 0;
+    if (b->keeper->cellar_fd < 0)
+        return err_set(e, ERR_NOT_FOUND, "there are no volumes in memory");
+    b->fds[SPAWNER_CELLAR] = fcntl(b->keeper->cellar_fd, F_DUPFD_CLOEXEC, 0);
+    return b->fds[SPAWNER_CELLAR] < 0 ? err_sys(e, "cannot reach volumes in memory") : 0;
+}
+
+static int prepare(struct kept *b, const struct spec *spec, struct err *e)
 {
     OWN_FD int fd = -1;
 
@@ -466,7 +481,7 @@ static int prepare(struct kept *b, const char *join, struct err *e)
         dir_write(fd, DIR_SPEC, buf_span(&b->spec_text), e) < 0 ||
         dir_listen(fd, DIR_CONTROL, SOCK_STREAM, &b->fds[SPAWNER_CONTROL], e) < 0)
         return -1;
-    if (join && open_join(b, join, e) < 0)
+    if ((spec->join && open_join(b, spec->join, e) < 0) || open_cellar(b, &spec->box, e) < 0)
         return -1;
     if (!b->has_command)
         return 0;
@@ -480,7 +495,7 @@ bool kept_retry(struct kept *b, struct err *e)
     close_all(b); /* the dead one's sandbox may have written to these */
     b->state = KEPT_QUEUED;
     if (++b->tries < SPAWNER_TRIES && !b->is_removing)
-        return spec_read(buf_span(&b->spec_text), &spec, e) == 0 && prepare(b, spec.join, e) == 0;
+        return spec_read(buf_span(&b->spec_text), &spec, e) == 0 && prepare(b, &spec, e) == 0;
     (void)err_set(e, ERR_UNAVAILABLE, "the process that makes sandboxes was killed over '%s'",
                   b->run.box.name);
     return false;
@@ -511,7 +526,7 @@ int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, 
     *bucket = b;
     k->box_count++;
     buf_move(&b->spec_text, &ask->spec_text);
-    if (prepare(b, ask->spec.join, e) < 0) {
+    if (prepare(b, &ask->spec, e) < 0) {
         struct wire_answer ignored = { 0 };
 
         remove_dir(b, &ignored);

@@ -1,6 +1,7 @@
 #include "isolate/keeper_impl.h"
 
 #include "base/log.h"
+#include "isolate/cellar.h"
 #include "isolate/limits.h"
 #include "base/packet.h"
 
@@ -85,6 +86,30 @@ static void remove_box(struct client *c, const char *name)
     client_answer(c, &a);
 }
 
+/* Made once, for all: a millisecond. An account without a user namespace of its own cannot have one. */
+static int open_cellar(struct keeper *k, struct err *e)
+{
+    if (k->cellar_fd < 0 && k->engine_fd < 0 && geteuid() != 0)
+        return err_set(e, ERR_UNSUPPORTED, "this account has no user namespace to mount them in");
+    if (k->cellar_fd < 0)
+        k->cellar_fd = cellar_open(k->engine_fd, e);
+    return k->cellar_fd < 0 ? -1 : 0;
+}
+
+static void give_cellar(struct client *c)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(WIRE_MAX_BYTES);
+    struct err e;
+
+    if (open_cellar(c->keeper, &e) < 0) {
+        refuse(c, &e);
+        return;
+    }
+    if (wire_write_answer(&(struct wire_answer){ 0 }, &text, &e) < 0 ||
+        packet_send(c->fd, &(struct iovec){ text.p, text.n }, 1, &c->keeper->cellar_fd, 1, &e) < 0)
+        log_warn("client.answer", KV("err", &e));
+}
+
 static void take_ask(struct client *c, struct span packet)
 {
     OWN(wire_ask_done) struct wire_ask ask = { 0 };
@@ -113,6 +138,9 @@ static void take_ask(struct client *c, struct span packet)
         break;
     case WIRE_REMOVE:
         remove_box(c, ask.name);
+        break;
+    case WIRE_CELLAR:
+        give_cellar(c);
         break;
     }
 }

@@ -76,6 +76,7 @@ struct keeper {
     struct dir dir;
     int lock_fd, listen_fd, self_pidfd;
     int engine_fd; /* an account's user namespace above all of its sandboxes', for one spawner after another; -1 */
+    int cellar_fd; /* volumes in memory (cellar.h), from the first who asks on; -1 */
     struct ev_io listen_io;
     struct client *clients;
     size_t client_count, box_count;

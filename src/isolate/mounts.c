@@ -1,6 +1,7 @@
 #include "isolate/mounts.h"
 
 #include "base/fd.h"
+#include "isolate/below.h"
 #include "isolate/ground.h"
 
 #include <errno.h>
@@ -20,8 +21,6 @@ int mounts_clone_tree(int dir_fd, const char *path, unsigned flags)
 
 int mounts_clone_row(const struct plan_row *row)
 {
-    struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
     OWN_FD int dir_fd = -1, fd = -1;
 
     if (!row->sub)
@@ -29,7 +28,7 @@ int mounts_clone_row(const struct plan_row *row)
     dir_fd = open(row->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir_fd < 0)
         return -1;
-    fd = (int)syscall(SYS_openat2, dir_fd, row->sub, &how, sizeof how);
+    fd = below_open(dir_fd, row->sub);
     return fd < 0 ? -1 : mounts_clone_tree(fd, "", AT_EMPTY_PATH);
 }
 
@@ -279,6 +278,11 @@ int mounts_make_proc(struct err *e)
 {
     return make_fs("proc", &(struct plan_row){ .op = PLAN_PROC, .flags = PLAN_NODEV | PLAN_NOEXEC },
                    e);
+}
+
+int mounts_make_tmpfs(const struct plan_row *row, struct err *e)
+{
+    return make_fs("tmpfs", row, e);
 }
 
 static int put_fs(const struct mounts *m, const char *type, const struct plan_row *row,

@@ -37,6 +37,8 @@ int mounts_seal(int tree_fd);
 
 /* The proc of our PID namespace, mounted nowhere: its descriptor. */
 int mounts_make_proc(struct err *e);
+/* An empty one as the row says, mounted nowhere. */
+int mounts_make_tmpfs(const struct plan_row *row, struct err *e);
 /* A tree that stays mounted nowhere, m->root_fd, by a plan whose rows stand in order. The caller's to close; in this
  * process nothing else is changed. */
 int mounts_build_loose(struct mounts *m, const struct plan *plan, struct err *e);

@@ -160,7 +160,7 @@ static char *inside_path(const char *path)
 static int add_bind(struct plan *p, const struct box_bind *b, struct err *e)
 {
     const char *source = b->source, *target = b->target;
-    struct plan_row row = { .op = PLAN_BIND, .source = source, .sub = b->sub };
+    struct plan_row row = { .op = PLAN_BIND, .source = source, .sub = b->sub, .memory = b->memory };
     char *clean = inside_path(target);
 
     if (!clean) {

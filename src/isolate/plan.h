@@ -47,7 +47,9 @@ struct plan_row {
     const char *target; /* inside, relative to the new root */
     const char *source;
     const char *sub; /* of a bind: what below the source; NULL: all of it */
-    unsigned flags;  /* enum plan_flag */
+    const char *
+        memory; /* of a bind: the volume of the cellar that it is, whatever is at the source; NULL */
+    unsigned flags; /* enum plan_flag */
     mode_t mode;
     uint64_t bytes;
 };

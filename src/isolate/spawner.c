@@ -62,6 +62,7 @@ static int make(struct spawner *me, struct request *r, struct spawner_answer *an
     spec.box.log_fd = given(r, SPAWNER_OUT);
     spec.box.err_fd = given(r, SPAWNER_ERR);
     spec.box.status_fd = given(r, SPAWNER_STATUS);
+    spec.box.cellar_fd = given(r, SPAWNER_CELLAR);
     spec.box.is_staying = spec.is_kept && spec.box.command && !spec.ends_with_command;
     spec.box.yard = me->yard;
     spec.box.place = (struct box_place){

@@ -19,7 +19,8 @@ enum spawner_fd {
     SPAWNER_OUT,
     SPAWNER_ERR,
     SPAWNER_STATUS,
-    SPAWNER_JOIN, /* a pidfd of the sandbox to join */
+    SPAWNER_JOIN,   /* a pidfd of the sandbox to join */
+    SPAWNER_CELLAR, /* where its volumes are that are memory */
     SPAWNER_FDS,
 };
 

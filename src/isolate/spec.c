@@ -62,6 +62,7 @@ static void put_binds(struct writer *w, const struct box_spec *box)
         put_str(w, "target", box->binds[i].target);
         put_bool(w, "writable", box->binds[i].is_writable);
         put_str(w, "sub", box->binds[i].sub);
+        put_str(w, "memory", box->binds[i].memory);
         json_out_object_end(&w->out);
     }
     json_out_array_end(&w->out);
@@ -203,6 +204,7 @@ static void get_binds(struct reader *r, struct spec *s)
         b->target = get_str(r, item, "target");
         b->is_writable = get_bool(r, item, "writable");
         b->sub = get_str(r, item, "sub");
+        b->memory = get_str(r, item, "memory");
         if (!b->source || !b->target)
             refuse(r, "volumes");
     }

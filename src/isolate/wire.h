@@ -24,6 +24,7 @@ enum wire_op {
     WIRE_CREATE, /* answered when the sandbox runs, and its command with it */
     WIRE_WAIT,   /* answered when its main command has ended, or all of it */
     WIRE_REMOVE, /* kills it if it runs; answered when nothing of it is left */
+    WIRE_CELLAR, /* answered with a descriptor of the namespace of volumes in memory; "name" says for whom */
 };
 
 struct wire_ask {
