@@ -2,6 +2,7 @@
 
 #include "node/limits.h"
 #include "node/security.h"
+#include "node/volume_memory.h"
 #include "node/volumes.h"
 #include "base/str.h"
 #include "sandbox/sandbox.h"
@@ -49,11 +50,12 @@ static void make_free(struct make *m)
 /* ---- on a thread ---- */
 
 /* Its volumes as they should be, and where it sees them. */
-static int prepare(struct make *m, struct make_result *r)
+static int prepare(struct make *m, struct engine *en, struct make_result *r)
 {
     r->wait_reason = "ContainerCreating";
     r->event = "FailedMount";
-    if (volumes_prepare(&m->volumes, NULL, &m->notes, &r->e) < 0)
+    if (volume_memory_find(&m->volumes, en, &r->e) < 0 ||
+        volumes_prepare(&m->volumes, NULL, &m->notes, &r->e) < 0)
         return -1;
     r->wait_reason = "CreateContainerConfigError";
     r->event = "Failed";
@@ -76,7 +78,7 @@ static void run(void *ctx, struct engine *en, const struct err *e)
                                      .join = *m->join ? m->join : NULL };
 
     r->rc = -1;
-    if (prepare(m, r) < 0)
+    if (prepare(m, en, r) < 0)
         return;
     if (!en) {
         r->e = *e;

@@ -35,7 +35,7 @@ static const struct row rows[] = {
     { "Volume", "name emptyDir secret persistentVolumeClaim downwardAPI configMap projected", "",
       "hostPath gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs rbd flexVolume cinder cephfs flocker fc azureFile "
       "vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi ephemeral image" },
-    { "EmptyDirVolumeSource", "sizeLimit", "", "medium" },
+    { "EmptyDirVolumeSource", "sizeLimit medium", "", "" },
     { "SecretVolumeSource", "secretName items defaultMode optional", "", "" },
     { "KeyToPath", "key path mode", "", "" },
     { "PersistentVolumeClaimVolumeSource", "claimName readOnly", "", "" },

@@ -1,16 +1,14 @@
 /* What one container sees of its Pod's volumes. */
 #include "node/volumes.h"
 
+#include "isolate/below.h"
 #include "isolate/ranged.h"
 #include "node/dirtree.h"
+#include "node/volume_memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define PLACE_MAX_BYTES 1024
 #define SUB_MAX_BYTES   1024
@@ -47,43 +45,6 @@ static bool is_true(const struct json *v)
 
 /* ---- subPath ---- */
 
-/* What is at a path below the volume; links count as far as they stay in it. */
-static int open_below(int dir_fd, const char *path)
-{
-    struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
-
-    return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
-}
-
-/* Makes the directories of the path that are missing. */
-static int make_sub(int volume_fd, const char *sub, struct err *e)
-{
-    OWN_FD int fd = open_below(volume_fd, ".");
-    OWN_MEM char *path = own_strdup(sub);
-
-    for (char *at = path; fd >= 0 && at;) {
-        char *slash = strchr(at, '/'), *name = at;
-        int next;
-
-        if (slash)
-            *slash = '\0';
-        next = open_below(volume_fd, path);
-        /* Made beside what was found: a name, never a path. */
-        if (next < 0 && errno == ENOENT && mkdirat(fd, name, 0777) == 0) {
-            next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            if (next >= 0)
-                (void)fchmod(next, 0777);
-        }
-        own_fd_close(&fd);
-        fd = next;
-        at = slash ? slash + 1 : NULL;
-        if (slash)
-            *slash = '/';
-    }
-    return fd < 0 ? err_sys(e, "cannot use '%s' of the volume", sub) : 0;
-}
-
 static int read_sub(const struct json *mount, const struct env *env, char ret[SUB_MAX_BYTES],
                     struct err *e)
 {
@@ -112,7 +73,7 @@ static int make_ranged(void *ctx, struct err *e)
 {
     const struct making *m = ctx;
 
-    return make_sub(m->volume_fd, m->sub, e);
+    return below_make(m->volume_fd, m->sub, e);
 }
 
 static int find_sub(const struct volumes_spec *s, const char *place, const char *sub, bool makes_it,
@@ -124,13 +85,13 @@ static int find_sub(const struct volumes_spec *s, const char *place, const char 
     if (dirtree_find(s->dir_fd, place, &volume_fd, e) < 0)
         return -1;
     m.volume_fd = volume_fd;
-    if (makes_it && make_sub(volume_fd, sub, e) == 0)
+    if (makes_it && below_make(volume_fd, sub, e) == 0)
         return 0;
     if (makes_it && e->sys == EACCES && s->is_ranged) /* in a directory of another id's */
         return ranged_run(&(struct ranged_job){ .fn = make_ranged, .ctx = &m }, e);
     if (makes_it)
         return -1;
-    fd = open_below(volume_fd, sub);
+    fd = below_open(volume_fd, sub);
     return fd < 0 ? err_sys(e, "there is no '%s' in the volume", sub) : 0;
 }
 
@@ -143,12 +104,16 @@ static int add_mount(const struct volumes_spec *s, const struct json *mount, con
     const struct json *volume = volume_of(s->downward.pod, name);
     const char *target = json_cstr(json_get(mount, "mountPath"));
     bool is_content = volume_content_is(volume);
-    char place[PLACE_MAX_BYTES], sub[SUB_MAX_BYTES], *text;
+    char place[PLACE_MAX_BYTES], sub[SUB_MAX_BYTES], memory[PLACE_MAX_BYTES], *text;
+    bool is_memory = volume_memory_name(s, volume, memory, sizeof memory);
     struct box_bind bind = { 0 };
 
     if (!volume || !target || !volume_place(s, volume, place, sizeof place))
         return err_set(e, ERR_NOT_FOUND, "there is no such volume");
-    if (read_sub(mount, env, sub, e) < 0 || (sub[0] && find_sub(s, place, sub, !is_content, e) < 0))
+    if (read_sub(mount, env, sub, e) < 0)
+        return -1;
+    /* In memory it is made where the volume is. */
+    if (sub[0] && !is_memory && find_sub(s, place, sub, !is_content, e) < 0)
         return -1;
     if (asprintf(&text, "%s/%s", s->dir, place) < 0)
         abort();
@@ -157,6 +122,7 @@ static int add_mount(const struct volumes_spec *s, const struct json *mount, con
         abort();
     bind.target = keep(b, text);
     bind.sub = sub[0] ? keep(b, own_strdup(sub)) : NULL;
+    bind.memory = is_memory ? keep(b, own_strdup(memory)) : NULL;
     bind.is_writable = !is_content && !is_true(json_get(mount, "readOnly")) &&
                        !is_true(json_get(json_get(volume, "persistentVolumeClaim"), "readOnly"));
     b->v[b->n++] = bind;

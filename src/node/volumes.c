@@ -3,6 +3,7 @@
 #include "isolate/ranged.h"
 #include "kube/quantity.h"
 #include "node/dirtree.h"
+#include "node/volume_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,17 +104,12 @@ static int give_to_group(const struct volumes_spec *s, int fd, struct err *e)
     return 0;
 }
 
-static struct span medium_of(const struct json *volume)
-{
-    return json_str(json_get(json_get(volume, "emptyDir"), "medium"));
-}
-
 static int prepare_empty(const struct volumes_spec *s, const struct json *volume, int fd,
                          struct err *e)
 {
-    struct span medium = medium_of(volume);
+    struct span medium = json_str(json_get(json_get(volume, "emptyDir"), "medium"));
 
-    if (medium.n && !span_is(medium, "Memory"))
+    if (medium.n && !volume_memory_is(volume))
         return err_set(e, ERR_UNSUPPORTED, "medium %.*s is not served here", SPAN_ARG(medium));
     return give_to_group(s, fd, e);
 }
@@ -191,6 +187,33 @@ static int prepare_one(const struct volumes_spec *s, const struct json *volume, 
     return 0;
 }
 
+static int cannot_set_up(const struct json *volume, struct err *e)
+{
+    return err_wrap(e, "MountVolume.SetUp failed for volume \"%s\" ", name_of(volume));
+}
+
+/* Those in memory, which are the engine's to make; where it has none they are on disk. */
+static int prepare_memory(const struct volumes_spec *s, struct notes *notes, struct err *e)
+{
+    JSON_EACH(volume, object_at(s->downward.pod, "spec.volumes"))
+    {
+        if (!volume_memory_is(volume))
+            continue;
+        if (!s->engine)
+            notes_add(notes, "VolumeMediumNotServed",
+                      "volume \"%s\": medium Memory is not to be had here: it is on disk",
+                      name_of(volume));
+        else if (volume_memory_make(s, volume, e) < 0)
+            return cannot_set_up(volume, e);
+        else if (s->owner.has_group && geteuid() != 0)
+            notes_add(
+                notes, "IdsNotServed",
+                "volume \"%s\" is in memory: anybody in the Pod may write it, and it is not of group %u",
+                name_of(volume), s->owner.group);
+    }
+    return 0;
+}
+
 struct preparing {
     const struct volumes_spec *s;
     bool has_changed;
@@ -201,8 +224,9 @@ static int prepare_all(void *ctx, struct err *e)
     struct preparing *p = ctx;
 
     JSON_EACH(volume, object_at(p->s->downward.pod, "spec.volumes"))
-    if (prepare_one(p->s, volume, &p->has_changed, e) < 0)
-        return err_wrap(e, "MountVolume.SetUp failed for volume \"%s\" ", name_of(volume));
+    if (!volume_memory_is(volume) || !p->s->engine)
+        if (prepare_one(p->s, volume, &p->has_changed, e) < 0)
+            return cannot_set_up(volume, e);
     return 0;
 }
 
@@ -215,10 +239,8 @@ int volumes_prepare(const struct volumes_spec *s, bool *ret_changed, struct note
     };
     bool gives = geteuid() != 0 && (s->owner.has_user || s->owner.has_group);
 
-    JSON_EACH(volume, object_at(s->downward.pod, "spec.volumes"))
-    if (span_is(medium_of(volume), "Memory"))
-        notes_add(notes, "VolumeMediumNotServed",
-                  "volume \"%s\": medium Memory is not served: it is on disk", name_of(volume));
+    if (prepare_memory(s, notes, e) < 0)
+        return -1;
     if ((gives ? ranged_run(&job, e) : prepare_all(&p, e)) < 0)
         return -1;
     if (ret_changed)
@@ -329,7 +351,7 @@ int volumes_remove_at(int dir_fd, const char *place, struct err *e)
     return -1;
 }
 
-int volumes_remove(int dir_fd, const char *pod_uid, struct err *e)
+int volumes_remove(int dir_fd, const char *pod_uid, struct engine *en, struct err *e)
 {
     char place[PLACE_MAX_BYTES];
 
@@ -339,6 +361,10 @@ int volumes_remove(int dir_fd, const char *pod_uid, struct err *e)
     if (volumes_remove_at(dir_fd, place, e) < 0)
         return err_wrap(e, "volumes of Pod %s", pod_uid);
     *strrchr(place, '/') = '\0';
+    if (unlinkat(dir_fd, place, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if (volume_memory_remove(dir_fd, pod_uid, en, e) < 0)
+        return err_wrap(e, "volumes of Pod %s", pod_uid);
     (void)unlinkat(dir_fd, place, AT_REMOVEDIR); /* somebody else's files may be in it */
     return 0;
 }

@@ -1,6 +1,7 @@
 /* volumes: a Pod's volumes on this machine's disk, and what of them its containers see.
  *
  *     DATA/pods/UID/volumes/NAME/        emptyDir, configMap, secret, projected, downwardAPI: gone with the Pod
+ *     (medium Memory: in the engine, volume_memory.h)
  *     DATA/claims/NAMESPACE/NAME.UID/    persistentVolumeClaim: outlives Pods, a plain directory, readable offline
  *
  *     volumes_prepare -> volumes_binds of each container -> (running: volumes_prepare again when an object changed,
@@ -25,6 +26,8 @@
 #define VOLUMES_PODS   "pods"
 #define VOLUMES_CLAIMS "claims"
 
+struct engine;
+
 struct volumes_spec {
     int dir_fd;      /* the node's data directory */
     const char *dir; /* its absolute path */
@@ -32,6 +35,7 @@ struct volumes_spec {
     const struct needs *needs;
     struct volume_owner owner;
     bool is_ranged; /* we are an account that gives sandboxes its range of ids */
+    struct engine *engine; /* has volumes of medium Memory; NULL: those are on disk */
 };
 
 /* Makes the directories and writes or updates the files. -1: `MountVolume.SetUp failed for volume "x" : ...`, for an Event
@@ -65,8 +69,8 @@ struct volumes_use {
 /* What is on the disk now. */
 int volumes_measure(const struct volumes_spec *s, struct volumes_use *ret, struct err *e);
 
-/* All volumes of a Pod but claims. They may be gone already. */
-int volumes_remove(int dir_fd, const char *pod_uid, struct err *e);
+/* All volumes of a Pod but claims. They may be gone already. en: for those in memory, may be NULL. */
+int volumes_remove(int dir_fd, const char *pod_uid, struct engine *en, struct err *e);
 /* A claim's directory, when the claim is deleted. */
 int volumes_remove_claim(int dir_fd, const struct object *claim, struct err *e);
 

@@ -3,6 +3,7 @@
 #include "base/scratch.h"
 #include "node/dirtree.h"
 #include "node/testpod.h"
+#include "node/volume_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -197,7 +198,7 @@ static void made_counted_removed(void **state)
     prepare(&s, &notes);
     assert_int_equal(notes.n, 1);
     assert_string_equal(notes.v[0].message,
-                        "volume \"tmp\": medium Memory is not served: it is on disk");
+                        "volume \"tmp\": medium Memory is not to be had here: it is on disk");
     assert_int_equal(scratch_mode(&dir, AT("tmp")), 0777);
     scratch_file(&dir, "claims/n/disk.c9/kept", large);
     assert_int_equal(volumes_measure(&s, &use, &e), 0);
@@ -208,14 +209,79 @@ static void made_counted_removed(void **state)
     assert_true(use.is_over && use.bytes >= 16384 && use.bytes < 65536);
     assert_string_equal(use.message,
                         "Usage of EmptyDir volume \"tmp\" exceeds the limit \"8Ki\". ");
-    assert_int_equal(volumes_remove(dir.fd, "u1", &e), 0);
-    assert_int_equal(volumes_remove(dir.fd, "u1", &e), 0);
-    assert_int_equal(volumes_remove(dir.fd, "..", &e), -1);
+    assert_int_equal(volumes_remove(dir.fd, "u1", NULL, &e), 0);
+    assert_int_equal(volumes_remove(dir.fd, "u1", NULL, &e), 0);
+    assert_int_equal(volumes_remove(dir.fd, "..", NULL, &e), -1);
     assert_false(scratch_has(&dir, "pods/u1"));
     assert_string_equal(scratch_read(&dir, "claims/n/disk.c9/kept"), large);
     assert_int_equal(volumes_remove_claim(dir.fd, needs_object(s.needs, NEED_CLAIM, "disk"), &e),
                      0);
     assert_false(scratch_has(&dir, "claims/n"));
+}
+
+static const struct size_row {
+    const char *name, *volume, *limits;
+    uint64_t want;
+} size_rows[] = {
+    { "nothing is said: half of the machine", "", "'name':'a'", 1 << 29 },
+    { "its own size", "'sizeLimit':'1Mi'", "'name':'a'", 1 << 20 },
+    { "larger than the machine", "'sizeLimit':'1Ti'", "'name':'a'", 1 << 29 },
+    { "zero is none", "'sizeLimit':'0'", "'name':'a'", 1 << 29 },
+    { "the Pod's memory", "'sizeLimit':'1Gi'", "'name':'a','resources':{'limits':{'memory':'2Mi'}}",
+      2 << 20 },
+    { "of all containers", "",
+      "'name':'a','resources':{'limits':{'memory':'2Mi'}}},"
+      "{'name':'b','resources':{'limits':{'memory':'1Mi'}}",
+      3 << 20 },
+    { "one of them has no limit", "",
+      "'name':'a','resources':{'limits':{'memory':'2Mi'}}},{'name':'b'", 1 << 29 },
+};
+
+static void sizes_in_memory(void **state)
+{
+    (void)state;
+    EACH(r, size_rows) {
+        OWN_MEM char *rest = NULL;
+        struct volumes_spec s;
+
+        assert_true(asprintf(&rest,
+                             "'containers':[{%s}],'volumes':[{'name':'m','emptyDir':"
+                             "{'medium':'Memory'%s%s}}]",
+                             r->limits, *r->volume ? "," : "", r->volume) > 0);
+        s = spec_of(rest, NULL);
+        s.downward.memory_bytes = 1 << 30;
+        if (volume_memory_bytes(&s, json_at(object_at(s.downward.pod, "spec.volumes"), 0)) !=
+            r->want)
+            fail_msg("%s", r->name);
+    }
+}
+
+/* It is the engine's then: of the disk there is a place for it, and nothing of a subPath. */
+static void binds_in_memory(void **state)
+{
+    struct volumes_spec s =
+        spec_of("'containers':[{'name':'c','volumeMounts':[{'name':'m','mountPath':'/m',"
+                "'subPath':'a/b'}]}],'volumes':[{'name':'m','emptyDir':{'medium':'Memory'}}]",
+                NULL);
+    OWN(notes_done) struct notes notes = { 0 };
+    OWN(volume_binds_done) struct volume_binds b = { 0 };
+    OWN(env_done) struct env env = { 0 };
+    struct err e;
+
+    (void)state;
+    prepare(&s, &notes);
+    s.engine = (struct engine *)&s; /* there is one, that is all */
+    assert_int_equal(volumes_binds(&s, json_at(object_at(s.downward.pod, "spec.containers"), 0),
+                                   &env, &b, &notes, &e),
+                     0);
+    assert_string_equal(b.v[0].memory, "u1.m");
+    assert_string_equal(b.v[0].sub, "a/b");
+    assert_false(scratch_has(&dir, AT("m/a")));
+    /* What says that there is some stays while it cannot be taken away. */
+    scratch_dir(&dir, "pods/u1/memory");
+    assert_int_equal(volumes_remove(dir.fd, "u1", NULL, &e), -1);
+    assert_int_equal(e.code, ERR_UNAVAILABLE);
+    assert_true(scratch_has(&dir, "pods/u1/memory"));
 }
 
 #define MOUNTS(mounts) "'containers':[{'name':'c','volumeMounts':[" mounts "]}],"
@@ -359,6 +425,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(changes_come_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be, set_up, tear_down),
         cmocka_unit_test_setup_teardown(made_counted_removed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sizes_in_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(binds_in_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mounts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(subs_stay_inside, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_trees_go, set_up, tear_down),

@@ -188,9 +188,8 @@ static void run_clear(void *ctx, struct engine *en, const struct err *e)
 {
     struct pass *p = ctx;
 
-    (void)en;
     (void)e;
-    p->rc = volumes_remove(p->node->dir_fd, p->record->uid, &p->e);
+    p->rc = volumes_remove(p->node->dir_fd, p->record->uid, en, &p->e);
 }
 
 static void cleared(void *ctx)
