@@ -51,7 +51,7 @@ static size_t count(const char *const *words)
 }
 
 /* The caller's to free; the words are the spec's. */
-static const char **make_argv(const struct box_spec *spec, struct err *e)
+static const char **make_argv(const struct box_spec *spec, const char *message, struct err *e)
 {
     static const char control[] = "3", status[] = "4";
     size_t options = count(spec->runtime_args), words = count(spec->command), n = 0;
@@ -63,7 +63,7 @@ static const char **make_argv(const struct box_spec *spec, struct err *e)
                       BOX_ARGS_MAX, BOX_COMMAND_MAX);
         return NULL;
     }
-    argv = own_array(options + words + 8, sizeof *argv);
+    argv = own_array(options + words + 10, sizeof *argv);
     argv[n++] = "silica-runtime";
     argv[n++] = "--control-fd";
     argv[n++] = control;
@@ -73,6 +73,10 @@ static const char **make_argv(const struct box_spec *spec, struct err *e)
     }
     if (spec->is_staying)
         argv[n++] = "--stay";
+    if (message) {
+        argv[n++] = "--message-file";
+        argv[n++] = message;
+    }
     for (size_t i = 0; i < options; i++)
         argv[n++] = spec->runtime_args[i];
     if (words)
@@ -324,7 +328,7 @@ static int take_groups(struct ids *ids, const struct box_spec *spec, struct err 
 int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
 {
     static const char *const no_env[] = { NULL };
-    OWN_MEM const char **argv = make_argv(spec, e);
+    OWN_MEM const char **argv = NULL;
     OWN(plan_done) struct plan plan = { 0 };
     OWN(program_done) struct program program = PROGRAM_INIT;
     OWN(idmap_done) struct idmap held = { .n = 0 };
@@ -336,8 +340,6 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     struct box *b;
     struct ids ids;
 
-    if (!argv)
-        return -1;
     if ((spec->log_fd > 0 && isatty(spec->log_fd)) || (spec->err_fd > 0 && isatty(spec->err_fd)))
         return err_set(e, ERR_INVALID, "a terminal cannot be handed into a sandbox");
     if (spec->place.ids_name)
@@ -352,6 +354,9 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
         net_fd = yard_take(spec->yard, &frame);
     host.has_frame = frame.etc_fd >= 0;
     if (plan_make(&plan, spec, &ids, &host, e) < 0)
+        return -1;
+    argv = make_argv(spec, plan.message, e);
+    if (!argv)
         return -1;
     if (!plan.is_framed)
         yard_drop_frame(spec->yard, &frame);

@@ -20,10 +20,11 @@ struct yard;
 
 /* The user's home and working directory inside, always writable; the search path that finds what the host image adds
  * (python). A caller's environment starts from these. */
-#define BOX_HOME        "/workspace"
-#define BOX_HOME_INSIDE "workspace"
-#define BOX_GROUPS_MAX  32 /* a Pod's supplementalGroups and fsGroup; then ERR_LIMIT */
-#define BOX_PATH        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/silica/bin"
+#define BOX_HOME         "/workspace"
+#define BOX_HOME_INSIDE  "workspace"
+#define BOX_MESSAGE_PATH "/dev/termination-log" /* where a container's last words are by custom */
+#define BOX_GROUPS_MAX   32 /* a Pod's supplementalGroups and fsGroup; then ERR_LIMIT */
+#define BOX_PATH         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/silica/bin"
 
 /* A tree of the host seen inside. */
 struct box_bind {
@@ -86,6 +87,9 @@ struct box_spec {
     /* PID 1's main command, NULL-terminated: its end is the end of the box, and its status PID 1's. NULL: none, and PID 1
      * stays until it is told to go. */
     const char *const *command;
+    /* A file that its command may write its last words to: made where it is missing, and read by PID 1 at the end. With a
+     * keeper alone. NULL: nobody wants them. */
+    const char *message_path;
     /* The silica-runtime program: open for reading, and when it is sealed (fd_seal_program) used as it is; or its bytes,
      * which are made a sealed file while the sandbox is being built. */
     int runtime_fd;

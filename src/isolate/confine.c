@@ -105,7 +105,8 @@ static int grant_writable(int rules_fd, const struct plan *plan, uint64_t rights
     for (size_t i = 0; i < plan->n; i++) {
         const struct plan_row *row = &plan->rows[i];
 
-        if (row->op != PLAN_BIND || (row->flags & PLAN_RDONLY))
+        if ((row->op != PLAN_BIND || (row->flags & PLAN_RDONLY)) &&
+            (row->op != PLAN_TOUCH || (row->flags & PLAN_FOREIGN)))
             continue;
         (void)snprintf(path, sizeof path, "/%s", row->target);
         if (grant(rules_fd, path, rights, e) < 0)

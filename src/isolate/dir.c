@@ -19,6 +19,9 @@ static const char *const box_files[] = { DIR_SPEC,        DIR_STATE,        DIR_
                                          DIR_CONTROL,     DIR_LOG,          DIR_OLD_LOG,
                                          DIR_SPEC ".new", DIR_STATE ".new", DIR_EXIT ".new" };
 
+/* Few have these: looked for where a directory is not empty without. */
+static const char *const rare_files[] = { DIR_MESSAGE, DIR_MESSAGE ".new" };
+
 int dir_default(const char *given, char **ret, struct err *e)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -172,6 +175,10 @@ int dir_remove_box(const struct dir *d, const char *name, struct err *e)
     for (size_t i = 0; i < LEN(box_files); i++)
         if (unlinkat(fd, box_files[i], 0) < 0 && errno != ENOENT)
             return err_sys(e, "cannot remove '%s' of sandbox '%s'", box_files[i], name);
+    if (unlinkat(d->boxes_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    for (size_t i = 0; i < LEN(rare_files); i++)
+        (void)unlinkat(fd, rare_files[i], 0);
     if (unlinkat(d->boxes_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return err_sys(e, "cannot remove the directory of sandbox '%s'", name);
     return 0;

@@ -24,6 +24,7 @@
 #define DIR_CONTROL "control.sock"
 #define DIR_LOG     "log"
 #define DIR_OLD_LOG "log.1"
+#define DIR_MESSAGE "message" /* the last words of its command, if it left any */
 
 #define DIR_ENGINE         "engine.sock"
 #define DIR_LOCK           "keeper.lock"

@@ -1,5 +1,6 @@
 #include "isolate/keeper_impl.h"
 
+#include "base/lastwords.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "isolate/limits.h"
@@ -57,6 +58,7 @@ static void kept_free(void *obj)
 
     buf_done(&b->spec_text);
     buf_done(&b->status_text);
+    buf_done(&b->message);
     free(b);
 }
 
@@ -148,18 +150,36 @@ static void add_to_log(struct kept *b, const char *stream, struct span piece)
     b->is_log_broken = true;
 }
 
+/* Last words come alone, when all else was read, on the stream of errors. Anybody inside could say the same: they are
+ * the sandbox's own words either way. What is behind them is output. */
+static struct span take_message(struct kept_pipe *p, struct span dose)
+{
+    struct kept *b = p->box;
+    struct span words;
+    struct err unused;
+
+    if (!b->has_message || p != &b->out[1] || !lastwords_read(&dose, &words))
+        return dose;
+    buf_clear(&b->message);
+    (void)buf_add(&b->message, words, &unused); /* no more than it has room for */
+    return dose;
+}
+
 /* One dose; false when there is nothing now, or never again. */
 static bool read_dose(struct kept_pipe *p)
 {
     struct kept *b = p->box;
     uint8_t *dose = ev_scratch(b->keeper->loop);
+    struct span said;
     ssize_t n = read(p->fd, dose, DOSE_BYTES);
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         close_pipe(p);
     if (n <= 0)
         return false;
-    add_to_log(b, stream_names[p - b->out], span_of(dose, (size_t)n));
+    said = take_message(p, span_of(dose, (size_t)n));
+    if (said.n)
+        add_to_log(b, stream_names[p - b->out], said);
     return n == DOSE_BYTES;
 }
 
@@ -205,6 +225,7 @@ static void record_exit(struct kept *b)
     b->exit.is_oom = b->exit.code != 0 && cgroup_ran_out(&b->run.box.cgroup);
 
     if (dir_open_box(&b->keeper->dir, b->run.box.name, &fd, &e) < 0 ||
+        (b->message.n && dir_write(fd, DIR_MESSAGE, buf_span(&b->message), &e) < 0) ||
         state_put_exit(fd, &b->exit, &e) < 0)
         log_error("box.exit", KV("sandbox", (const char *)b->run.box.name), KV("err", &e));
 }
@@ -514,6 +535,8 @@ int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, 
     b->keeper = k;
     b->is_kept = ask->spec.is_kept;
     b->has_command = ask->spec.box.command != NULL;
+    b->has_message = ask->spec.box.message_path != NULL;
+    b->message.max = LASTWORDS_MAX_BYTES;
     b->timeout_ms = ask->spec.timeout_ms;
     b->status_fd = b->out[0].fd = b->out[1].fd = -1;
     b->out[0].box = b->out[1].box = b;

@@ -39,7 +39,8 @@ struct kept {
     struct kept *next_asked; /* in the queue to the spawner */
     struct keeper *keeper;
     enum kept_state state;
-    bool is_kept, has_command, is_removing, is_log_broken;
+    bool is_kept, has_command, is_removing, is_log_broken, has_message;
+    struct buf message; /* its command's last words, as PID 1 found them (base/lastwords.h) */
     char ids_name[BOX_NAME_MAX_BYTES +
                   1]; /* who was first to have its ids: itself, or one that it joined */
     uint64_t timeout_ms;

@@ -189,6 +189,21 @@ static int make_file(const struct mounts *m, const struct plan_row *row, struct 
     return fd_write_all(fd, span_cstr(row->source), e) < 0 ? err_wrap(e, "'/%s'", row->target) : 0;
 }
 
+/* A caller's place may be on what cannot be written: then there is none, and nobody is harmed. */
+static int touch(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    const char *name;
+    OWN_FD int held_fd = -1;
+    int dir_fd = start_of(m, row, &held_fd, &name, e);
+
+    if (dir_fd < 0)
+        return -1;
+    return mknodat(dir_fd, name, S_IFREG | row->mode, 0) < 0 && errno != EEXIST &&
+                   !(row->flags & PLAN_FOREIGN)
+               ? err_sys(e, "cannot make '/%s' inside", row->target)
+               : 0;
+}
+
 int mounts_place(int tree_fd, int target_fd, const char *name)
 {
     return (int)syscall(SYS_move_mount, tree_fd, "", target_fd, name,
@@ -411,6 +426,8 @@ static int do_row(struct mounts *m, size_t i, struct err *e)
         return seal_root(m, e);
     case PLAN_FRAME:
         return put_frame(m, row, e);
+    case PLAN_TOUCH:
+        return touch(m, row, e);
     }
     return 0;
 }
@@ -428,6 +445,7 @@ static enum stage stage_of(const struct plan_row *row)
         return DIRS;
     case PLAN_LINK:
     case PLAN_FILE:
+    case PLAN_TOUCH:
         return FILES;
     case PLAN_TMPFS:
     case PLAN_PROC:

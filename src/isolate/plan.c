@@ -1,3 +1,4 @@
+/* Longer than others: it is one list of what a root is made of, and is read as one. */
 #include "isolate/plan.h"
 
 #include <ctype.h>
@@ -66,13 +67,18 @@ static const struct name {
 };
 enum { NAME_PASSWD, NAME_GROUP, NAME_HOSTNAME, NAME_HOSTS };
 
+/* Where a container's last words are written, by custom; in a frame it is a link to what is the sandbox's own. */
+#define MESSAGE_TARGET "dev/termination-log"
+#define MESSAGE_FRAMED "run/.names/termination-log"
+#define MESSAGE_LINK   "../run/.names/termination-log"
+
 static const char *const merged[] = { "bin", "sbin", "lib", "lib64" };
 
 const char *plan_op_name(enum plan_op op)
 {
     static const char *const names[] = { "dir",  "link",      "file",  "bind", "tmpfs",
                                          "proc", "devpts",    "write", "seal", "hide",
-                                         "keep", "seal-root", "frame" };
+                                         "keep", "seal-root", "frame", "touch" };
 
     return names[op];
 }
@@ -420,6 +426,38 @@ static int add_callers(struct plan *p, const struct box_spec *spec, struct err *
     return 0;
 }
 
+static bool is_usual_message(const char *path)
+{
+    return strcmp(path, BOX_MESSAGE_PATH) == 0;
+}
+
+/* A file that anybody inside may write, as the kubelet's; one of a caller's own place comes after the trees it may be in. */
+static int add_message(struct plan *p, const struct box_spec *spec, bool is_usual, struct err *e)
+{
+    struct plan_row row = { .op = PLAN_TOUCH, .mode = 0666 };
+
+    if (!spec->message_path || is_usual_message(spec->message_path) != is_usual)
+        return 0;
+    if (is_usual) {
+        row.target = p->is_framed ? MESSAGE_FRAMED : MESSAGE_TARGET;
+        p->message = p->is_framed ? "/" MESSAGE_FRAMED : BOX_MESSAGE_PATH;
+    } else {
+        char *clean = inside_path(spec->message_path);
+
+        if (!clean)
+            return err_set(e, ERR_INVALID, "'%s' cannot be where last words are written",
+                           spec->message_path);
+        row.target = keep(p, clean);
+        row.flags = PLAN_FOREIGN;
+        p->message = spec->message_path;
+        if (span_starts(span_cstr(clean), "proc"))
+            return 0; /* the kernel's: nothing can be made there */
+        if (add_parents(p, row.target, PLAN_FOREIGN, e) < 0)
+            return -1;
+    }
+    return add(p, row, e);
+}
+
 static int seal_root(struct plan *p, struct err *e)
 {
     static const struct plan_row rows[] = {
@@ -428,6 +466,11 @@ static int seal_root(struct plan *p, struct err *e)
         { .op = PLAN_SEAL_ROOT, .target = "" },
     };
 
+    /* Not one of a caller's own place: what is there may be a link of a stranger's. */
+    for (size_t i = 0, n = p->n; i < n; i++)
+        if (p->rows[i].op == PLAN_TOUCH && !(p->rows[i].flags & PLAN_FOREIGN) &&
+            add(p, (struct plan_row){ .op = PLAN_KEEP, .target = p->rows[i].target }, e) < 0)
+            return -1;
     EACH(row, rows)
         if (add(p, *row, e) < 0)
             return -1;
@@ -466,14 +509,14 @@ static int add_cwd(struct plan *p, const struct box_spec *spec, struct err *e)
                      e);
 }
 
-/* In what sandboxes share, or on it. */
+/* In what sandboxes share, or on it; or on what its links lead to. */
 static bool is_at_frame(const char *path)
 {
     OWN_MEM char *target = inside_path(path);
-    struct span top = span_cstr(target);
+    struct span all = span_cstr(target), top = span_slice(all, 0, span_find(all, '/'));
 
-    top = span_slice(top, 0, span_find(top, '/'));
-    return span_is(top, "etc") || span_is(top, "dev");
+    return span_is(top, "etc") || span_is(top, "dev") || span_is(all, "run") ||
+           span_starts(all, "run/.names");
 }
 
 /* The i-th place of the caller's trees, or NULL. */
@@ -492,6 +535,9 @@ static bool can_be_framed(const struct box_spec *spec, const struct ids *ids)
     const char *one, *other;
 
     if (ids->kind == IDS_ONE || ids->uid == 0)
+        return false;
+    if (spec->message_path && !is_usual_message(spec->message_path) &&
+        is_at_frame(spec->message_path))
         return false;
     for (size_t i = 0; (one = callers_place(spec, i)); i++) {
         if (is_at_frame(one))
@@ -539,6 +585,10 @@ int plan_make_frame(struct plan *p, struct err *e)
         if (add(p, sized, e) < 0)
             return -1;
     }
+    if (add(p,
+            (struct plan_row){ .op = PLAN_LINK, .target = MESSAGE_TARGET, .source = MESSAGE_LINK },
+            e) < 0)
+        return -1;
     EACH(n, own_names)
         if (add(p, (struct plan_row){ .op = PLAN_LINK, .target = n->target, .source = n->link },
                 e) < 0)
@@ -576,10 +626,10 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
         return err_set(e, ERR_INVALID, "working directory '%s' is not an absolute path", p->cwd);
     if (add_dirs(p, e) < 0 || (p->is_framed ? add_frame(p, e) : add_own(p, e)) < 0 ||
         add_usr(p, host, e) < 0 || add_names(p, e) < 0 || add_dev_mounts(p, e) < 0 ||
-        add_cwd(p, spec, e) < 0)
+        add_message(p, spec, true, e) < 0 || add_cwd(p, spec, e) < 0)
         return -1;
     /* The masks of proc are made of what is ours, so before a volume can cover that. */
-    if (add_proc(p, e) < 0 || add_callers(p, spec, e) < 0)
+    if (add_proc(p, e) < 0 || add_callers(p, spec, e) < 0 || add_message(p, spec, false, e) < 0)
         return -1;
     return spec->is_read_only ? seal_root(p, e) : 0;
 }

@@ -29,6 +29,7 @@ enum plan_op {
     PLAN_KEEP, /* what is there stays writable when the root is sealed */
     PLAN_SEAL_ROOT,
     PLAN_FRAME, /* the tree of that name which all sandboxes share */
+    PLAN_TOUCH, /* an empty file of `mode`; what is there stays */
 };
 
 /* Set-user-ID bits never count: every mount is nosuid. */
@@ -76,6 +77,8 @@ struct plan {
     uint64_t nproc;     /* RLIMIT_NPROC, 0 for none: where no cgroup counts processes */
     const char *hostname;
     const char *cwd;
+    const char
+        *message; /* where PID 1 finds its command's last words, inside; NULL: nobody wants them */
 };
 
 void plan_host_look(struct plan_host *ret);

@@ -105,11 +105,48 @@ static void nothing_else_of_the_host(void **state)
     plan_done(&p);
 }
 
+/* Where a command's last words are: a file that is kept writable, unless the place is the caller's. */
+static void last_words(void **state)
+{
+    static const struct row {
+        const char *path, *target, *message;
+        bool is_sealed, is_framed, is_kept;
+    } rows[] = {
+        { BOX_MESSAGE_PATH, "dev/termination-log", "/dev/termination-log", false, false, false },
+        { BOX_MESSAGE_PATH, "dev/termination-log", "/dev/termination-log", true, false, true },
+        { BOX_MESSAGE_PATH, "run/.names/termination-log", "/run/.names/termination-log", true, true,
+          true },
+        { "/data//words", "data/words", "/data//words", true, false, false },
+    };
+    struct ids ids = { .kind = IDS_ROOT, .uid = 1000 };
+    struct plan p;
+    struct err e;
+
+    (void)state;
+    EACH(r, rows) {
+        const struct box_spec spec = { .uid = 1000,
+                                       .message_path = r->path,
+                                       .is_read_only = r->is_sealed };
+        const struct plan_host host = { .has_frame = r->is_framed };
+
+        assert_int_equal(plan_make(&p, &spec, &ids, &host, &e), 0);
+        assert_non_null(find(&p, PLAN_TOUCH, r->target));
+        assert_string_equal(p.message, r->message);
+        assert_int_equal(find(&p, PLAN_KEEP, r->target) != NULL, r->is_kept);
+        plan_done(&p);
+    }
+    assert_int_equal(plan_make(&p, &(struct box_spec){ .message_path = "/a/../b" }, &ids,
+                               &(struct plan_host){ 0 }, &e),
+                     -1);
+    plan_done(&p);
+}
+
 /* With what was made ahead nothing of /etc and /dev is made again, and nobody has it who could write there. */
 static void a_frame(void **state)
 {
     static const struct box_bind at_etc = { .source = "/srv", .target = "//etc/./app" },
                                  at_dev = { .source = "/srv", .target = "/dev" },
+                                 at_run = { .source = "/srv", .target = "/run" },
                                  beside = { .source = "/srv", .target = "/etcetera" };
     static const struct box_bind nested[] = { { .source = "/srv", .target = "/a" },
                                               { .source = "/srv", .target = "/a/b" } };
@@ -126,6 +163,12 @@ static void a_frame(void **state)
         { "a volume elsewhere", { .uid = 1000, .binds = &beside, .bind_count = 1 }, true },
         { "a volume in a volume", { .uid = 1000, .binds = nested, .bind_count = 2 }, false },
         { "a path of the host's", { .uid = 1000, .host_paths = host_path }, false },
+        { "a volume on what its links lead to",
+          { .uid = 1000, .binds = &at_run, .bind_count = 1 },
+          false },
+        { "last words", { .uid = 1000, .message_path = BOX_MESSAGE_PATH }, true },
+        { "last words elsewhere", { .uid = 1000, .message_path = "/tmp/w" }, true },
+        { "last words at /dev", { .uid = 1000, .message_path = "/dev/w" }, false },
     };
     struct plan_host host = { .has_frame = true };
     struct ids ids = { .kind = IDS_ROOT };
@@ -428,19 +471,13 @@ static void few_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_image),
-        cmocka_unit_test(nothing_else_of_the_host),
-        cmocka_unit_test(a_frame),
-        cmocka_unit_test(what_is_shared),
-        cmocka_unit_test(a_working_directory),
-        cmocka_unit_test(order),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(too_much),
-        cmocka_unit_test(id_ranges),
-        cmocka_unit_test(few_calls),
-        cmocka_unit_test(ids_spread),
-        cmocka_unit_test(id_files),
-        cmocka_unit_test(id_maps),
+        cmocka_unit_test(host_image),     cmocka_unit_test(nothing_else_of_the_host),
+        cmocka_unit_test(last_words),     cmocka_unit_test(a_frame),
+        cmocka_unit_test(what_is_shared), cmocka_unit_test(a_working_directory),
+        cmocka_unit_test(order),          cmocka_unit_test(refusals),
+        cmocka_unit_test(too_much),       cmocka_unit_test(id_ranges),
+        cmocka_unit_test(few_calls),      cmocka_unit_test(ids_spread),
+        cmocka_unit_test(id_files),       cmocka_unit_test(id_maps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,7 @@ int spec_write(const struct spec *s, struct buf *out, struct err *e)
     put_binds(&w, box);
     put_list(&w, "env", box->env);
     put_str(&w, "cwd", box->cwd);
+    put_str(&w, "message_path", box->message_path);
     put_bool(&w, "makes_cwd", box->makes_cwd);
     put_u64(&w, "uid", box->uid);
     put_u64(&w, "gid", box->gid);
@@ -249,6 +250,7 @@ static void read_box(struct reader *r, struct box_spec *box)
     box->host_paths = get_list(r, "host_paths");
     box->env = get_list(r, "env");
     box->cwd = get_str(r, r->object, "cwd");
+    box->message_path = get_str(r, r->object, "message_path");
     box->makes_cwd = get_bool(r, r->object, "makes_cwd");
     box->uid = (uid_t)get_u64(r, "uid", UINT32_MAX - 1);
     box->gid = (gid_t)get_u64(r, "gid", UINT32_MAX - 1);

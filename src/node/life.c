@@ -1,5 +1,7 @@
 #include "node/life.h"
 
+#include "base/buf.h"
+
 #include "kube/backoff.h"
 #include "node/limits.h"
 
@@ -222,11 +224,25 @@ struct life_step life_next(const struct life_pod *p, uint64_t now_ms)
     return wait;
 }
 
+void life_say(struct life_run *r, const char *message)
+{
+    free(r->message);
+    r->message =
+        *message ? span_dup(span_of(message, strnlen(message, LIFE_MESSAGE_BYTES - 1))) : NULL;
+}
+
+void life_run_done(struct life_run *r)
+{
+    free(r->message);
+    *r = (struct life_run){ 0 };
+}
+
 void life_begin(struct life_container *c)
 {
     if (c->now.state == RUN_OVER) {
         uint32_t attempt = c->now.attempt + 1;
 
+        life_run_done(&c->before);
         c->before = c->now;
         c->now = (struct life_run){ .attempt = attempt };
     }

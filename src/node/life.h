@@ -22,7 +22,8 @@ enum life_policy { LIFE_ALWAYS, LIFE_ON_FAILURE, LIFE_NEVER };
 
 enum life_state { RUN_NONE, RUN_UP, RUN_OVER };
 
-#define LIFE_MESSAGE_BYTES 2049 /* the kubelet's ceiling for last words, and an end */
+#define LIFE_MESSAGE_BYTES  4097        /* the kubelet's ceiling for last words, and an end */
+#define LIFE_MESSAGES_BYTES (12 * 1024) /* of all containers of a Pod, each its share */
 
 /* One attempt of a container. */
 struct life_run {
@@ -37,7 +38,7 @@ struct life_run {
     int exit_code;
     const char *
         reason; /* of an end that needs another word than Completed or Error; a constant, or NULL */
-    char message[LIFE_MESSAGE_BYTES]; /* why it could not be started, or its last words */
+    char *message; /* why it could not be started, or its last words; its own, NULL: none */
     uint64_t began_ms, ended_ms;
 };
 
@@ -85,6 +86,10 @@ struct life_step {
     bool is_before; /* of LIFE_REMOVE: `before`, else `now` */
     uint64_t wait_ms;
 };
+
+/* Takes a copy, of LIFE_MESSAGE_BYTES with its end at most; "" is none. */
+void life_say(struct life_run *r, const char *message);
+void life_run_done(struct life_run *r);
 
 struct life_step life_next(const struct life_pod *p, uint64_t now_ms);
 /* Before LIFE_START is carried out: `now` is the new attempt. */

@@ -302,6 +302,14 @@ static void set_join(struct make *m, const struct record *r)
         record_box(r, at, r->life.v[at].now.attempt, m->join);
 }
 
+/* The API gives every container one; its last words are read there. */
+static const char *message_path_of(const struct json *spec)
+{
+    const char *path = json_cstr(json_get(spec, "terminationMessagePath"));
+
+    return path && *path ? path : BOX_MESSAGE_PATH;
+}
+
 int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char **ret_reason,
                struct err *e)
 {
@@ -328,6 +336,7 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
                                 .env = m->env.v,
                                 .cwd = m->cwd,
                                 .makes_cwd = true,
+                                .message_path = message_path_of(spec),
                                 .uid = m->security.uid,
                                 .gid = m->security.gid,
                                 .wants_range = r->node->has_ids,

@@ -22,7 +22,7 @@ struct pass {
     int rc;
     struct err e;
     struct engine_info info;
-    bool wants_words; /* of a container that ends badly */
+    bool wants_words; /* of its log, of a container that ends badly */
     char words[WORDS_LAST_BYTES + 1];
     uint64_t wait_ms;
 };

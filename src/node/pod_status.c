@@ -51,6 +51,18 @@ static void put_id(struct maker *m, struct json_node *to, const struct life_cont
     put(to, "containerID", text);
 }
 
+/* All containers of a Pod have LIFE_MESSAGES_BYTES together, each its share, as the kubelet has it. */
+static void put_message(struct maker *m, struct json_node *to, const char *message)
+{
+    size_t most = LIFE_MESSAGES_BYTES / MAX(m->s->life->n, (size_t)1), n = strlen(message);
+
+    if (n > most)
+        n = most;
+    while (n && ((uint8_t)message[n] & 0xc0) == 0x80) /* not in the middle of a character */
+        n--;
+    json_node_set(to, "message", json_edit_str(m->ed, span_of(message, n)));
+}
+
 static struct json_node *terminated(struct maker *m, const struct life_container *c,
                                     const struct life_run *r)
 {
@@ -59,8 +71,8 @@ static struct json_node *terminated(struct maker *m, const struct life_container
     json_node_set(state, "terminated", t);
     json_node_set(t, "exitCode", json_edit_i64(m->ed, r->exit_code));
     put(t, "reason", r->reason ? r->reason : r->exit_code == 0 ? "Completed" : "Error");
-    if (*r->message)
-        put(t, "message", r->message);
+    if (r->message)
+        put_message(m, t, r->message);
     put_time(t, "startedAt", r->began_ms);
     put_time(t, "finishedAt", r->ended_ms);
     put_id(m, t, c, r);

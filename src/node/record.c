@@ -1,10 +1,12 @@
 #include "node/record.h"
 
+#include "isolate/dir.h"
 #include "kube/time.h"
 #include "node/hook.h"
 #include "node/limits.h"
 #include "node/node_impl.h"
 #include "node/ports.h"
+#include "node/words.h"
 
 #include <string.h>
 
@@ -116,6 +118,10 @@ void record_free(struct record *r)
     addresses_give(&n->addresses, r->ip);
     needs_done(&r->needs);
     object_unref(r->pod);
+    for (size_t i = 0; i < r->life.n; i++) {
+        life_run_done(&r->life.v[i].now);
+        life_run_done(&r->life.v[i].before);
+    }
     free(r->life.v);
     free(r->parts);
     free(r->fail_message);
@@ -143,6 +149,22 @@ static struct life_run run_of(const struct engine_info *info, uint32_t attempt)
     return run;
 }
 
+/* Its status may not have them yet, and is written anew: nobody was there to hear of its end. */
+static void add_words(struct record *r, size_t at, struct life_run *run,
+                      const struct engine_info *info)
+{
+    OWN(dir_done) struct dir dir = DIR_INIT;
+    char words[WORDS_LAST_BYTES + 1];
+    OWN_FD int fd = -1;
+    struct err ignored;
+
+    if (!info->has_exit || dir_open(&dir, r->node->dir, false, &ignored) < 0 ||
+        dir_open_box(&dir, info->name, &fd, &ignored) < 0)
+        return;
+    words_of_box(fd, info->exit_code && words_are_wanted(record_spec(r, at)), words);
+    life_say(run, words);
+}
+
 bool record_add_box(struct record *r, const struct run_id *id, const struct engine_info *info)
 {
     size_t at = record_container(r, id->container);
@@ -155,9 +177,11 @@ bool record_add_box(struct record *r, const struct run_id *id, const struct engi
         return false;
     if (c->now.has_box) {
         c->before = run_of(info, id->attempt);
+        add_words(r, at, &c->before, info);
         return true;
     }
     c->now = run_of(info, id->attempt);
+    add_words(r, at, &c->now, info);
     c->crashes = c->now.attempt + (c->now.state == RUN_OVER);
     r->parts[at].has_news = c->now.state == RUN_UP; /* it is watched from then on */
     return true;
@@ -187,8 +211,7 @@ static bool read_terminated(const struct json *state, struct life_run *run)
         if (span_is(json_str(json_get(t, "reason")), *known))
             run->reason = *known;
     }
-    (void)snprintf(run->message, sizeof run->message, "%.*s",
-                   SPAN_ARG(json_str(json_get(t, "message"))));
+    life_say(run, json_cstr(json_get(t, "message")) ? json_cstr(json_get(t, "message")) : "");
     return true;
 }
 
@@ -212,6 +235,7 @@ static void add_status(struct record *r, const struct json *status)
         }
         return;
     }
+    life_run_done(&c->before);
     c->before = c->now;
     c->now = (struct life_run){ .attempt = (uint32_t)count };
     c->crashes = c->now.attempt + 1;

@@ -52,7 +52,7 @@ static const struct row rows[] = {
     { "ServiceAccountTokenProjection", "audience expirationSeconds path", "", "" },
     { "Container",
       "name image command args workingDir ports envFrom env resources volumeMounts livenessProbe readinessProbe startupProbe lifecycle "
-      "imagePullPolicy securityContext terminationMessagePolicy",
+      "imagePullPolicy securityContext terminationMessagePath terminationMessagePolicy",
       "", "volumeDevices restartPolicy" }, /* of init containers: Always; the API refuses others */
     { "ContainerPort", "name containerPort", "", "" },
     { "EnvFromSource", "prefix configMapRef secretRef", "", "" },
@@ -116,7 +116,6 @@ static const struct unserved unserved[] = {
     { "AppArmorProfile", "localhostProfile" },
     { "Container", "resizePolicy" },
     { "Container", "restartPolicyRules" },
-    { "Container", "terminationMessagePath", IF_OTHER, "/dev/termination-log" },
     { "Container", "stdin", IF_TRUE },
     { "Container", "stdinOnce", IF_TRUE },
     { "Container", "tty", IF_TRUE },

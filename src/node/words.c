@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "isolate/dir.h"
 #include "sandbox/logs.h"
 
 #include <fcntl.h>
@@ -38,22 +39,17 @@ static struct span last_lines(struct span text)
     return text;
 }
 
-void words_of_log(struct span log, char ret[WORDS_LAST_BYTES + 1])
+/* At most so many bytes from the end of a text, made valid. */
+static void put_end(struct span text, size_t max, char ret[WORDS_LAST_BYTES + 1])
 {
-    OWN(buf_done) struct buf text = BUF_INIT(2 * TAIL_BYTES), clean = BUF_INIT(8 * TAIL_BYTES);
-    struct logs reader;
+    OWN(buf_done) struct buf clean = BUF_INIT(8 * TAIL_BYTES);
     struct span words;
     struct err unused;
 
-    logs_init(&reader, add_entry, &text);
-    logs_feed(&reader, log);
-    logs_end(&reader);
-    logs_done(&reader);
-    (void)str_utf8_lossy(last_lines(buf_span(&text)), &clean,
-                         &unused); /* at most three times as long */
+    (void)str_utf8_lossy(text, &clean, &unused); /* at most three times as long */
     words = buf_span(&clean);
-    if (words.n > WORDS_LAST_BYTES)
-        words = span_skip(words, words.n - WORDS_LAST_BYTES);
+    if (words.n > max)
+        words = span_skip(words, words.n - max);
     while (words.n && (words.p[0] & 0xc0) == 0x80) /* the rest of a character that was cut */
         words = span_skip(words, 1);
     if (words.n)
@@ -79,18 +75,41 @@ static void add_tail(int dir_fd, const char *name, size_t n, struct buf *out)
         buf_grown(out, (size_t)got);
 }
 
-void words_read(struct engine *en, const char *box, char ret[WORDS_LAST_BYTES + 1])
+void words_of_log(struct span log, char ret[WORDS_LAST_BYTES + 1])
+{
+    OWN(buf_done) struct buf text = BUF_INIT(2 * TAIL_BYTES);
+    struct logs reader;
+
+    logs_init(&reader, add_entry, &text);
+    logs_feed(&reader, log);
+    logs_end(&reader);
+    logs_done(&reader);
+    put_end(last_lines(buf_span(&text)), WORDS_LOG_BYTES, ret);
+}
+
+void words_of_box(int box_fd, bool wants_log, char ret[WORDS_LAST_BYTES + 1])
 {
     OWN(buf_done) struct buf newest = BUF_INIT(TAIL_BYTES), all = BUF_INIT(2 * TAIL_BYTES);
+    OWN(buf_done) struct buf file = BUF_INIT(WORDS_LAST_BYTES);
+    struct err unused;
+
+    add_tail(box_fd, DIR_MESSAGE, WORDS_LAST_BYTES, &file);
+    put_end(buf_span(&file), WORDS_LAST_BYTES, ret);
+    if (*ret || !wants_log)
+        return;
+    add_tail(box_fd, DIR_LOG, TAIL_BYTES, &newest);
+    if (newest.n < TAIL_BYTES) /* it was begun a moment ago: the file before has the rest */
+        add_tail(box_fd, DIR_OLD_LOG, TAIL_BYTES - newest.n, &all);
+    (void)buf_add(&all, buf_span(&newest), &unused);
+    words_of_log(buf_span(&all), ret);
+}
+
+void words_read(struct engine *en, const char *box, bool wants_log, char ret[WORDS_LAST_BYTES + 1])
+{
     OWN_FD int dir_fd = -1;
     struct err unused;
 
     ret[0] = '\0';
-    if (engine_open_logs(en, box, &dir_fd, &unused) < 0)
-        return;
-    add_tail(dir_fd, "log", TAIL_BYTES, &newest);
-    if (newest.n < TAIL_BYTES) /* it was begun a moment ago: the file before has the rest */
-        add_tail(dir_fd, "log.1", TAIL_BYTES - newest.n, &all);
-    (void)buf_add(&all, buf_span(&newest), &unused);
-    words_of_log(buf_span(&all), ret);
+    if (engine_open_logs(en, box, &dir_fd, &unused) == 0)
+        words_of_box(dir_fd, wants_log, ret);
 }

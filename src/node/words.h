@@ -1,5 +1,5 @@
-/* words: the last words of a container, for its status: what its log ends with, where terminationMessagePolicy is
- * FallbackToLogsOnError.
+/* words: the last words of a container, for its status: what it wrote to its terminationMessagePath, else what its log
+ * ends with, where terminationMessagePolicy is FallbackToLogsOnError.
  *
  * Owns:     nothing.
  * Used by:  work.c, on a thread of the crew: it reads files.
@@ -14,12 +14,15 @@
 
 /* The kubelet's numbers. */
 #define WORDS_LAST_BYTES (LIFE_MESSAGE_BYTES - 1)
+#define WORDS_LOG_BYTES  2048 /* of a log */
 #define WORDS_LAST_LINES 80
 
-/* Does this container want them? */
+/* Does this container want those of its log, if it has no others? */
 bool words_are_wanted(const struct json *container);
 /* "" where there are none, or they cannot be read. */
-void words_read(struct engine *en, const char *box, char ret[WORDS_LAST_BYTES + 1]);
+void words_read(struct engine *en, const char *box, bool wants_log, char ret[WORDS_LAST_BYTES + 1]);
+/* The same of its directory. */
+void words_of_box(int box_fd, bool wants_log, char ret[WORDS_LAST_BYTES + 1]);
 
 /* The last lines of a log, which may begin in the middle of one; for tests. */
 void words_of_log(struct span log, char ret[WORDS_LAST_BYTES + 1]);

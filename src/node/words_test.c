@@ -54,8 +54,8 @@ static void test_how_much_is_said(void **state)
     for (int i = 0; i < 10; i++)
         assert_int_equal(buf_addf(&log, &e, STAMP "stdout F %0500d\n", i), 0);
     words_of_log(buf_span(&log), words);
-    assert_int_equal(strlen(words), WORDS_LAST_BYTES);
-    assert_string_equal(words + WORDS_LAST_BYTES - 4, "009\n");
+    assert_int_equal(strlen(words), WORDS_LOG_BYTES);
+    assert_string_equal(words + WORDS_LOG_BYTES - 4, "009\n");
 }
 
 int main(void)

@@ -44,9 +44,8 @@ static void run_step(void *ctx, struct engine *en, const struct err *e)
         p->rc = engine_destroy(en, p->box, &p->e);
     else
         p->rc = engine_get(en, p->box, &p->info, &p->e);
-    if (p->what == LIFE_REST && p->rc == 0 && p->wants_words && p->info.has_exit &&
-        p->info.exit_code)
-        words_read(en, p->box, p->words);
+    if (p->what == LIFE_REST && p->rc == 0 && p->info.has_exit)
+        words_read(en, p->box, p->wants_words && p->info.exit_code, p->words);
 }
 
 static void step_done(void *ctx)
@@ -72,7 +71,7 @@ static void step_done(void *ctx)
         part->has_news = false;
         record_take_info(p->record, p->at, is_gone ? NULL : &p->info);
         if (c->now.state == RUN_OVER && *p->words)
-            memcpy(c->now.message, p->words, sizeof c->now.message);
+            life_say(&c->now, p->words);
         if (c->now.state == RUN_OVER)
             log_info("container.end", KV("box", (const char *)p->box), KV("code", c->now.exit_code),
                      KV("lost", c->now.is_lost));
@@ -168,7 +167,7 @@ static void on_made(void *ctx, const struct make_result *result)
         c->wait_reason = NULL;
         c->now.reason = LIFE_REASON_START;
         c->now.began_ms = node_wall_ms();
-        (void)snprintf(c->now.message, sizeof c->now.message, "%s", result->e.msg);
+        life_say(&c->now, result->e.msg);
         life_end(c, 128, node_wall_ms());
         pass_tell(p, p->at, true, "Failed", result->e.msg);
     } else {

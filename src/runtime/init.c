@@ -1,6 +1,7 @@
 #include "runtime/init.h"
 
 #include "base/fd.h"
+#include "base/lastwords.h"
 #include "base/log.h"
 #include "ev/spawn.h"
 #include "ev/timer.h"
@@ -25,6 +26,20 @@ static struct {
 int init_exit_status(void)
 {
     return init.exit_status;
+}
+
+void init_say_last_words(const struct runtime *rt)
+{
+    OWN(buf_done) struct buf words = BUF_INIT(LASTWORDS_MAX_BYTES);
+
+    if (!rt->opt.message_file)
+        return;
+    lastwords_find(rt->opt.message_file, &words);
+    if (!words.n)
+        return;
+    if (getpid() == 1)
+        (void)kill(-1, SIGKILL); /* what is left dies with us anyway, and must not write between */
+    lastwords_send(2, buf_span(&words));
 }
 
 static void stop_loop(void *ctx)

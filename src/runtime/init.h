@@ -14,5 +14,7 @@ void init_signal(void *ctx, int signal_number);
 /* Ends the main command, then everything; for who has lost the one it served. */
 void init_stop(struct runtime *rt);
 int init_exit_status(void);
+/* When all is over: what the main command left for whoever reads of its end. As PID 1 the last one to say anything. */
+void init_say_last_words(const struct runtime *rt);
 
 #endif

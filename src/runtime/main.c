@@ -344,5 +344,6 @@ int main(int argc, char **argv)
     }
     if (serve(&rt, argv + rest, &e) < 0)
         return usage_error(&e);
+    init_say_last_words(&rt);
     return init_exit_status();
 }

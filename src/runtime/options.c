@@ -22,6 +22,7 @@ static const struct opt opts[] = {
     { "--ready-fd", NULL, OPT_U64, AT(ready_fd), NULL, 0, 65535, "N", "write one JSON line to this descriptor when serving" },
     { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited socket and nowhere else" },
     { "--status-fd", NULL, OPT_U64, AT(status_fd), NULL, 0, 65535, "N", NULL },
+    { "--message-file", NULL, OPT_STR, AT(message_file), NULL, 0, 0, "FILE", NULL },
     { "--stay", NULL, OPT_BOOL, AT(is_staying), NULL, 0, 0, NULL, NULL },
     { "--exec-timeout", "SILICA_RUNTIME_EXEC_TIMEOUT", OPT_MS, AT(exec_timeout_ms), "300s", 1, 0, "TIME", "end an /execute command after this long", "Commands" },
     { "--max-timeout", "SILICA_RUNTIME_MAX_TIMEOUT", OPT_MS, AT(max_timeout_ms), "24h", 1, 0, "TIME", "the longest time an /exec request may ask for" },

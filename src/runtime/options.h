@@ -21,6 +21,8 @@ struct runtime_options {
      * when it has ended. */
     uint64_t status_fd;
     bool is_staying;
+    const char
+        *message_file; /* of the main command: told to the engine at the end (base/lastwords.h) */
     uint64_t exec_timeout_ms, max_timeout_ms;
     uint64_t output_limit, grpc_output_limit, pydantic_output_limit;
     uint64_t max_commands, max_connections;

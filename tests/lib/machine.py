@@ -29,7 +29,7 @@ def pod(name, *, image="python:3.11", command=None, namespace=None, **spec):
     """A Pod with one container, `main`; what spec says goes beside it, or into it where it is a container's."""
     of_container = {k: spec.pop(k) for k in ("args", "env", "envFrom", "ports", "volumeMounts", "readinessProbe", "livenessProbe",
                                              "startupProbe", "workingDir", "resources", "securityContext", "lifecycle",
-                                             "terminationMessagePolicy")
+                                             "terminationMessagePolicy", "terminationMessagePath")
                     if k in spec}
     container = {"name": "main", "image": image, **({"command": command} if command else {}), **of_container}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
