@@ -34,7 +34,7 @@ struct volumes_spec {
     struct downward downward;
     const struct needs *needs;
     struct volume_owner owner;
-    bool is_ranged; /* we are an account that gives sandboxes its range of ids */
+    bool is_ranged;        /* we are an account that gives sandboxes its range of ids */
     struct engine *engine; /* has volumes of medium Memory; NULL: those are on disk */
 };
 
