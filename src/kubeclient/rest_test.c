@@ -261,6 +261,7 @@ static void test_a_rate_is_kept(void **state)
     struct kube_client *c;
     struct testapi t;
     struct told r[6] = { { 0 } };
+    uint64_t began_ms;
     struct err e;
 
     (void)state;
@@ -272,11 +273,12 @@ static void test_a_rate_is_kept(void **state)
         0);
     TESTAPI_SCRIPT(&t, { 200, MAP("m") }, { 200, MAP("m") }, { 200, MAP("m") }, { 200, MAP("m") },
                    { 200, MAP("m") }, { 200, MAP("m") });
+    began_ms = ev_now_ms(t.loop); /* the first may be long in coming: it has to connect */
     for (size_t i = 0; i < LEN(r); i++)
         (void)kube_call_start(c, &rq, told_done, &r[i]);
     for (size_t i = 0; i < LEN(r); i++)
         assert_true(side_wait(t.loop, told_is_there, &r[i]));
-    assert_true(t.asked[5].at_ms - t.asked[0].at_ms >= 150); /* four behind the burst, 50 ms each */
+    assert_true(t.asked[5].at_ms - began_ms >= 190); /* four behind the burst, 50 ms each */
     kube_client_free(c);
     testapi_close(&t);
 }
