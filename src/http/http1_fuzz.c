@@ -59,7 +59,7 @@ static void check_round_trip(const struct http1 *p)
     OWN(buf_done)
     struct buf wire = BUF_INIT(1024 * 1024), was = BUF_INIT(1024 * 1024),
                is = BUF_INIT(1024 * 1024);
-    OWN(http1_done) struct http1 again;
+    OWN(http1_done) struct http1 again = { 0 };
     struct span data;
     struct err e;
     size_t used;
