@@ -29,13 +29,13 @@ static void get_at_version(struct suite *s)
     struct kube_request rq = { .verb = KUBE_GET,
                                .kind = s->config_maps,
                                .namespace = s->namespace,
-                               .name = "a",
-                               .at_version = "0" };
+                               .name = "a" };
     char text[32];
 
-    (void)suite_must(s, &rq);
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)object_version(a));
     rq.at_version = text;
+    (void)suite_must(s, &rq);
+    rq.at_version = "0"; /* any state that the server has at hand; by now that is no older one */
     (void)suite_must(s, &rq);
 }
 

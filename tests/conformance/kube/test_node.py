@@ -2,7 +2,6 @@
 
 The node takes no Pod that nobody gave it: other tests have theirs in the same servers."""
 
-import json
 import os
 import pathlib
 import shutil
@@ -59,5 +58,5 @@ def test_a_pod_lives_and_goes(api, ns, node):
     assert api.request("DELETE", f"{path}/demo").status_code == 200
     wait_until(lambda: api.request("GET", f"{path}/demo").status_code == 404, 60)
     wait_until(lambda: not os.listdir(node.data / "sandboxes") and not proc.with_argument(mark), 60)
-    told = {e["reason"] for e in api.request("GET", f"/api/v1/namespaces/{ns}/events").json()["items"]}
-    assert {"Started", "Killing"} <= told, json.dumps(sorted(told))
+    wait_until(lambda: {"Started", "Killing"} <= {e["reason"] for e in api.request("GET", f"/api/v1/namespaces/{ns}/events").json()["items"]},
+               60, "both are told")
