@@ -78,7 +78,9 @@ def test_verbs_of_a_sandbox_of_another_id(who, volume):
     who.ok("cp", who.home / "in", f"{name}:")
     assert who.ok("exec", name, "--", "cat", "in") == "in\n"
     assert who.ok("exec", name, "--", "stat", "-c", "%u", "in") == "33\n"
-    os.kill(who.keeper(), 9)
+    keeper = who.keeper()
+    os.kill(keeper, 9)
+    wait_until(lambda: not alive(keeper), what="the keeper is dead")
     who.ok("doctor", "--clean")
     assert not alive(pid) and not list((who.data / "sandboxes").iterdir())
     assert who.call("run", "--", "true").returncode == 0
