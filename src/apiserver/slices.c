@@ -23,7 +23,7 @@ static void run(void *ctx)
         one->fn(one->ctx);
     }
     if (s->first && !s->task.is_queued)
-        ev_post(s->loop, &s->task, run, s);
+        ev_post_aside(s->loop, &s->task, run, s);
 }
 
 void slices_add(struct slices *s, struct slice *one, ev_fn fn, void *ctx)
@@ -34,7 +34,7 @@ void slices_add(struct slices *s, struct slice *one, ev_fn fn, void *ctx)
     *s->last = one;
     s->last = &one->next;
     if (!s->task.is_queued)
-        ev_post(s->loop, &s->task, run, s);
+        ev_post_aside(s->loop, &s->task, run, s);
 }
 
 void slices_cancel(struct slices *s, struct slice *one)

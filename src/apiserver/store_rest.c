@@ -128,7 +128,7 @@ static void work(void *ctx);
 static void need_work(struct store *st)
 {
     if (!st->rest.work.is_queued)
-        ev_post(st->loop, &st->rest.work, work, st);
+        ev_post_aside(st->loop, &st->rest.work, work, st);
 }
 
 static bool pack_events(struct store *st)

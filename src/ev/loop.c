@@ -267,9 +267,22 @@ void ev_post(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx)
     push(&loop->posted, task);
 }
 
+void ev_post_aside(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx)
+{
+    ev_post(loop, task, fn, ctx);
+    task->is_aside = true;
+}
+
+static bool has_pressing(const struct ev_task *task)
+{
+    while (task && task->is_aside)
+        task = task->next;
+    return task;
+}
+
 bool ev_has_posted(const struct ev_loop *loop)
 {
-    return loop->left || loop->posted.head;
+    return has_pressing(loop->left) || has_pressing(loop->posted.head);
 }
 
 void ev_post_cancel(struct ev_task *task)

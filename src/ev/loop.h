@@ -23,6 +23,7 @@ struct ev_task {
     void *ctx;
     bool is_queued;
     bool is_canceled;
+    bool is_aside; /* ev_has_posted does not see it */
 };
 
 int ev_loop_new(struct ev_loop **ret, struct err *e);
@@ -38,7 +39,9 @@ uint64_t ev_now_ms(const struct ev_loop *loop);
 
 /* Calls fn(ctx) in a later turn. */
 void ev_post(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx);
-/* From within a posted call: others wait for their turn, so what has begun may not be over. */
+/* The same for long work that goes on turn by turn, a little each time. */
+void ev_post_aside(struct ev_loop *loop, struct ev_task *task, ev_fn fn, void *ctx);
+/* From within a posted call: others wait for their turn, so what has begun may not be over. Long work is none of it. */
 bool ev_has_posted(const struct ev_loop *loop);
 /* Takes back a posted task; harmless when it is not queued. */
 void ev_post_cancel(struct ev_task *task);

@@ -469,6 +469,10 @@ static void test_a_posted_task_sees_whether_others_wait(void **state)
     ev_post(first.loop, &other.task, note, &other);
     look_for_others(&last); /* of the next turn */
     assert_true(last.has_seen);
+    ev_loop_turn(first.loop);
+    ev_post_aside(first.loop, &other.task, note, &other);
+    look_for_others(&last); /* not what goes on for long */
+    assert_false(last.has_seen);
     ev_loop_free(first.loop);
 }
 
