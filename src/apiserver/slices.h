@@ -10,8 +10,8 @@
 
 #include "ev/loop.h"
 
-#define SLICE_US       400 /* of one: a create is held up by some of these, and may be by 5 ms */
-#define SLICES_TURN_US 400 /* of all in a turn; the one that passes it is the last */
+#define SLICE_US       200 /* of one: a create is held up by some of these, and may be by 5 ms */
+#define SLICES_TURN_US 200 /* of all in a turn; the one that passes it is the last */
 
 struct slice {
     struct slice *next, **link;
