@@ -26,10 +26,9 @@ static void get_absent(struct suite *s)
 static void get_at_version(struct suite *s)
 {
     struct object *a = suite_create(s, s->config_maps, "{\"metadata\":{\"name\":\"a\"}}");
-    struct kube_request rq = { .verb = KUBE_GET,
-                               .kind = s->config_maps,
-                               .namespace = s->namespace,
-                               .name = "a" };
+    struct kube_request rq = {
+        .verb = KUBE_GET, .kind = s->config_maps, .namespace = s->namespace, .name = "a"
+    };
     char text[32];
 
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)object_version(a));
