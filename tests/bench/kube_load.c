@@ -10,7 +10,9 @@
  *   watch                 CLIENTS watches (of label app=bench) and one writer that creates COUNT objects one after
  *                         the other; timed from the start of a create to each watch's event. Each must come to each
  *                         watch once, in order
- *   mixed                 one client lists without pause while one creates COUNT objects; the creates are timed
+ *   mixed                 one client creates COUNT objects, half of them while another lists without pause, half of
+ *                         them alone (alone_p50_us, alone_p99_us), in turns. The one that lists is a process of its
+ *                         own: what it reads is not to delay the clock of the other
  * HTTP/1.1 on purpose: a stream of HTTP/2 is no client of its own, its neighbours' bytes come first. KUBE_HTTP=2 asks for
  * HTTP/2 all the same, on as many connections as the server wants for so many streams. */
 #include "bench/measure.h"
@@ -18,12 +20,22 @@
 #include "http/client.h"
 #include "net/tls.h"
 
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define COUNT_MAX      1000000
 #define CLIENTS_MAX    20000
 #define LINE_MAX_BYTES (64 * 1024) /* an event */
 #define WATCHES_AT_ONCE                                                                            \
     64 /* that begin: a server is not asked for thousands of handshakes together */
 #define BODY_MAX_BYTES (1024 * 1024)
+#define TURN                                                                                       \
+    20 /* creates of mixed between two changes: a slow moment of the disk meets both kinds */
+#define LOOK_US 200 /* how often the two of mixed look for each other's word */
 
 enum verb { VERB_CREATE, VERB_UPDATE, VERB_GET, VERB_LIST, VERB_WATCH, VERB_MIXED };
 static const char *const verb_names[] = { "create", "update", "get", "list", "watch", "mixed" };
@@ -36,6 +48,12 @@ struct lane {
     int64_t began;
     int status;
     struct buf line; /* of a watch: the event that is on its way */
+};
+
+/* What the two processes of mixed tell each other. */
+struct word {
+    atomic_bool is_wanted;  /* that lists are asked for */
+    atomic_bool is_listing; /* the answer: one is on its way */
 };
 
 struct load {
@@ -51,6 +69,10 @@ struct load {
     bool is_over;
     int64_t began, *took, *sent;
     size_t taken;
+    int64_t *alone; /* of mixed: those made while nobody lists */
+    size_t taken_alone;
+    struct word *word;
+    pid_t lister;
     struct lane lanes[CLIENTS_MAX + 1];
 };
 
@@ -64,13 +86,34 @@ static void fail(const struct err *e)
 
 static void note(struct load *x, int64_t began)
 {
-    x->took[x->taken++] = now_ns() - began;
+    int64_t took = now_ns() - began;
+
+    if (x->verb == VERB_MIXED && !atomic_load(&x->word->is_wanted))
+        x->alone[x->taken_alone++] = took;
+    else
+        x->took[x->taken++] = took;
 }
 
-/* The writer of watch and mixed is the lane behind the last. */
-static bool is_writer(const struct lane *l)
+/* The writer of mixed, at the end of a turn: lists are stopped or begun, and it waits until that is so. */
+static void change_turn(struct load *x)
 {
-    return l == &l->load->lanes[l->load->clients];
+    bool is_wanted = !atomic_load(&x->word->is_wanted);
+
+    atomic_store(&x->word->is_wanted, is_wanted);
+    while (atomic_load(&x->word->is_listing) != is_wanted) {
+        must(waitpid(x->lister, NULL, WNOHANG) == 0, "the process that lists");
+        usleep(LOOK_US);
+    }
+}
+
+/* The one that lists, before each list. */
+static void await_want(struct word *w)
+{
+    if (!atomic_load(&w->is_wanted))
+        atomic_store(&w->is_listing, false);
+    while (!atomic_load(&w->is_wanted))
+        usleep(LOOK_US);
+    atomic_store(&w->is_listing, true);
 }
 
 static void on_head(void *ctx, const struct http_head *head)
@@ -130,8 +173,7 @@ static void on_data(void *ctx, struct span bytes)
 
 static void finish_lane(struct load *x)
 {
-    if (++x->done < (x->verb == VERB_WATCH || x->verb == VERB_MIXED ? 1 : x->clients) ||
-        x->verb == VERB_WATCH)
+    if (++x->done < (x->verb == VERB_MIXED ? 1 : x->clients) || x->verb == VERB_WATCH)
         return;
     x->is_over = true;
     ev_loop_stop(x->loop);
@@ -150,7 +192,8 @@ static void on_done(void *ctx, const struct http_head *trailers, const struct er
             fprintf(stderr, "kube_load: %s: status %d %s\n", verb_names[l->verb], l->status,
                     e ? e->msg : "");
         must(l->verb != VERB_WATCH, "a watch ended");
-    } else if (x->verb != VERB_WATCH && (x->verb != VERB_MIXED || is_writer(l))) {
+        must(l->verb != VERB_LIST || x->verb != VERB_MIXED, "a list beside creates");
+    } else if (x->verb != VERB_WATCH && (x->verb != VERB_MIXED || l->verb == VERB_CREATE)) {
         note(x, l->began);
     }
     ask(l);
@@ -208,6 +251,7 @@ static void ask(struct lane *l)
         return;
     case VERB_LIST:
         if (x->verb == VERB_MIXED) { /* until the writer is done */
+            await_want(x->word);
             send_call(l, "GET", "", false);
             return;
         }
@@ -222,6 +266,8 @@ static void ask(struct lane *l)
         finish_lane(x);
         return;
     }
+    if (x->verb == VERB_MIXED && x->next % TURN == 0)
+        change_turn(x);
     l->index = x->next++;
     x->sent[l->index] = now_ns();
     if (l->verb == VERB_LIST)
@@ -242,10 +288,25 @@ static void start(struct load *x)
     for (long i = 0; i <= x->clients; i++)
         x->lanes[i] =
             (struct lane){ .load = x, .verb = i < x->clients ? of_lane[x->verb] : VERB_CREATE };
+    if (x->verb == VERB_MIXED) {
+        ask(&x->lanes[x->lister ? x->clients : 0]);
+        return;
+    }
     while (x->started < x->clients && (x->verb != VERB_WATCH || x->started < WATCHES_AT_ONCE))
         ask(&x->lanes[x->started++]);
-    if (x->verb == VERB_MIXED)
-        ask(&x->lanes[x->clients]);
+}
+
+/* Makes the process that lists; each of the two then connects for itself. */
+static void part(struct load *x)
+{
+    x->alone = calloc((size_t)x->count, sizeof *x->alone);
+    x->word =
+        mmap(NULL, sizeof *x->word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    must(x->alone && x->word != MAP_FAILED, "memory");
+    x->lister = fork();
+    must(x->lister >= 0, "fork");
+    if (x->lister == 0)
+        must(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, "prctl");
 }
 
 /* The body's text up to a mark, between the marks, and behind. Both must be there; the name comes first. */
@@ -296,11 +357,15 @@ static void report(struct load *x, int64_t ns)
     double seconds = (double)ns / 1e9;
 
     sort_values(x->took, x->taken);
+    sort_values(x->alone, x->taken_alone);
     printf("{\"done\":%zu,\"failed\":%ld,\"seconds\":%.3f,\"rate\":%.1f,\"bytes\":%llu,"
-           "\"p50_us\":%.0f,\"p90_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f}\n",
+           "\"p50_us\":%.0f,\"p90_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f,"
+           "\"alone_p50_us\":%.0f,\"alone_p99_us\":%.0f}\n",
            x->taken, x->failed, seconds, (double)x->taken / seconds, (unsigned long long)x->bytes,
            percentile_us(x->took, x->taken, 0.5), percentile_us(x->took, x->taken, 0.9),
-           percentile_us(x->took, x->taken, 0.99), percentile_us(x->took, x->taken, 1));
+           percentile_us(x->took, x->taken, 0.99), percentile_us(x->took, x->taken, 1),
+           percentile_us(x->alone, x->taken_alone, 0.5),
+           percentile_us(x->alone, x->taken_alone, 0.99));
 }
 
 int main(int argc, char **argv)
@@ -318,6 +383,8 @@ int main(int argc, char **argv)
         must(++x.verb <= VERB_MIXED, "verb");
     must(x.clients > 0 && x.clients <= CLIENTS_MAX && x.count > 0 && x.count <= COUNT_MAX,
          "clients and count");
+    if (x.verb == VERB_MIXED)
+        part(&x);
     size_t room = (size_t)x.count * (size_t)(x.verb == VERB_WATCH ? x.clients : 1);
 
     x.took = calloc(room, sizeof *x.took);
@@ -328,6 +395,8 @@ int main(int argc, char **argv)
     x.began = now_ns();
     start(&x);
     ev_loop_run(x.loop);
+    if (x.lister)
+        kill(x.lister, SIGKILL);
     report(&x, now_ns() - x.began);
     return x.failed ? 1 : 0;
 }
