@@ -388,6 +388,7 @@ void apiserver_close(struct apiserver *s)
         free(s->tokens[i].groups);
     }
     free(s->tokens);
+    proven_done(&s->proven);
     for (size_t i = 0; i < s->san_count; i++)
         free(s->san_texts[i]);
     free(s->data);

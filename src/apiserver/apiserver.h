@@ -7,6 +7,7 @@
 #ifndef SILICA_APISERVER_APISERVER_H
 #define SILICA_APISERVER_APISERVER_H
 
+#include "apiserver/proven.h"
 #include "apiserver/slices.h"
 #include "apiserver/snapshots.h"
 #include "apiserver/store.h"
@@ -54,6 +55,7 @@ struct apiserver {
     struct net_listener *listener;
     struct static_token *tokens;
     size_t token_count;
+    struct proven proven; /* tokens of service accounts */
     char *data;
     char kubeconfig[4096]; /* path of the admin's */
     char address[128];     /* "127.0.0.1:40002" */

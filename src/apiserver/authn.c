@@ -2,7 +2,7 @@
 
 #include "apiserver/op.h"
 #include "apiserver/pki.h"
-#include "apiserver/token.h"
+#include "apiserver/proven.h"
 #include "base/str.h"
 #include "net/tls.h"
 
@@ -108,7 +108,7 @@ int authn_token(struct apiserver *s, struct span token, const char *audience, st
     *why = "too much in it";
     if (fixed)
         return become_static(u, fixed, &e);
-    if (!token_verify(pki_token_key(s->pki), token, (int64_t)time(NULL), &claims, why))
+    if (!proven_verify(&s->proven, pki_token_key(s->pki), token, (int64_t)time(NULL), &claims, why))
         return -1;
     *why = "for another audience";
     if (!has_audience(&claims, audience ? audience : TOKEN_ISSUER))

@@ -197,6 +197,11 @@ bool token_verify(EVP_PKEY *key, struct span token, int64_t now_s, struct token_
     if (str_base64url_decode(span_slice(token, head + 1, head + 1 + rest), &body, &e) < 0 ||
         json_parse(buf_span(&body), NULL, &doc, &e) < 0 || !read_claims(json_doc_root(doc), ret))
         return false;
+    return token_is_current(ret, now_s, why);
+}
+
+bool token_is_current(const struct token_claims *claims, int64_t now_s, const char **why)
+{
     *why = "expired";
-    return now_s < ret->expires_s && now_s + SKEW_S >= ret->issued_s;
+    return now_s < claims->expires_s && now_s + SKEW_S >= claims->issued_s;
 }

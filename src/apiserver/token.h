@@ -27,5 +27,7 @@ int token_sign(EVP_PKEY *key, const struct token_claims *claims, struct buf *out
 /* False: not one of ours, or its time has passed. Says nothing more to the bearer; *why, static, is for the log. */
 bool token_verify(EVP_PKEY *key, struct span token, int64_t now_s, struct token_claims *ret,
                   const char **why);
+/* Whether it is the time of a token that was found good. */
+bool token_is_current(const struct token_claims *claims, int64_t now_s, const char **why);
 
 #endif
