@@ -2,6 +2,7 @@
 
 #include "isolate/below.h"
 #include "isolate/ground.h"
+#include "isolate/holder.h"
 #include "isolate/mounts.h"
 
 #include <dirent.h>
@@ -226,7 +227,7 @@ int cellar_hold(int cellar_fd, const struct plan *plan, int *tree_fds, struct er
         is_mapped |= (plan->rows[i].flags & PLAN_IDMAP) != 0;
     }
     if (is_mapped)
-        h.map_fd = ids_open_namespace(&plan->ids, e);
+        h.map_fd = holder_open_map(&plan->ids, e);
     if (is_mapped && h.map_fd < 0)
         return err_wrap(e, "volumes");
     rc = go(cellar_fd, hold_rows, &h, e);

@@ -1,5 +1,6 @@
 #include "isolate/idmap.h"
 
+#include "isolate/holder.h"
 #include "isolate/mounts.h"
 
 int idmap_hold(struct idmap *m, const struct plan *plan, struct err *e)
@@ -13,7 +14,7 @@ int idmap_hold(struct idmap *m, const struct plan *plan, struct err *e)
         if (!(plan->rows[i].flags & PLAN_IDMAP) || plan->rows[i].memory)
             continue; /* those of the cellar are held there */
         if (map_fd < 0)
-            map_fd = ids_open_namespace(&plan->ids, e);
+            map_fd = holder_open_map(&plan->ids, e);
         if (map_fd < 0)
             return err_wrap(e, "volumes");
         m->tree_fds[i] = mounts_hold_row(&plan->rows[i], map_fd);

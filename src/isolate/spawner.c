@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/packet.h"
+#include "isolate/holder.h"
 #include "isolate/spec.h"
 #include "isolate/yard.h"
 
@@ -10,6 +11,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+
+#define LULL_MS 20 /* without a request: then there is time */
 
 struct request {
     struct spawner_ask ask;
@@ -104,6 +107,14 @@ static bool serve(struct spawner *me, struct request *r)
            0;
 }
 
+/* What the next sandbox will want is made when nobody waits for one. */
+static void await_request(const struct spawner *me)
+{
+    if (holder_wants_spare() &&
+        poll(&(struct pollfd){ .fd = me->spec->fd, .events = POLLIN }, 1, LULL_MS) == 0)
+        holder_make_spare();
+}
+
 /* An account has rights over networks, and over all its sandboxes at once, only in a user namespace of its own. Entering it
  * makes us undumpable, and our /proc files root's, which is not in there. */
 static bool enter_engine(const struct spawner_spec *spec)
@@ -127,6 +138,6 @@ _Noreturn void spawner_run(const struct spawner_spec *spec)
     if (yard_open(&me.yard, &e) < 0)
         me.yard = NULL;
     while (serve(&me, &r))
-        continue;
+        await_request(&me);
     _exit(0);
 }

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "ev/spawn.h"
+#include "isolate/holder.h"
 #include "isolate/limits.h"
 
 #include <errno.h>
@@ -268,42 +269,6 @@ int ids_write(const struct ids *ids, pid_t pid, struct err *e)
     return write_map(ids, pid, true, e) < 0 ? -1 : write_map(ids, pid, false, e);
 }
 
-/* A process that only is: its user namespace is the map. */
-static pid_t start_holder(struct err *e)
-{
-    struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
-    pid_t parent = getpid();
-    long pid = syscall(SYS_clone3, &args, sizeof args);
-
-    if (pid < 0)
-        return err_sys(e, "cannot make a user namespace");
-    if (pid > 0)
-        return (pid_t)pid;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
-        _exit(1); /* nobody would end us */
-    for (;;)
-        (void)pause();
-}
-
-int ids_open_namespace(const struct ids *ids, struct err *e)
-{
-    pid_t holder = start_holder(e);
-    char path[64];
-    int fd = -1;
-
-    if (holder < 0)
-        return -1;
-    if (ids_write(ids, holder, e) == 0) {
-        (void)snprintf(path, sizeof path, "/proc/%d/ns/user", holder);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            (void)err_sys(e, "cannot open the map of ids");
-    }
-    (void)kill(holder, SIGKILL);
-    (void)TEMP_FAILURE_RETRY(waitpid(holder, NULL, 0));
-    return fd;
-}
-
 int ids_open_engine(int *ret_fd, struct err *ret_why, struct err *e)
 {
     struct ids ids = { .kind = IDS_ENGINE,
@@ -316,12 +281,12 @@ int ids_open_engine(int *ret_fd, struct err *ret_why, struct err *e)
     *ret_why = (struct err){ 0 };
     if (choose_range(&ids, ret_why) == 0) {
         ids.kind = IDS_ENGINE;
-        fd = ids_open_namespace(&ids, ret_why);
+        fd = holder_open_map(&ids, ret_why);
     }
     if (fd < 0) { /* no range, no newuidmap, or one that refuses */
         ids.kind = IDS_ONE;
         ids.count = 1;
-        fd = ids_open_namespace(&ids, e);
+        fd = holder_open_map(&ids, e);
     }
     *ret_fd = fd;
     return fd < 0 ? -1 : 0;

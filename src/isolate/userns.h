@@ -55,8 +55,6 @@ int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct 
 /* The namespace that a spawner of this account stays in: all that it has to give, each id as itself. One id where it has no
  * range that can be had: then *ret_why says why not, and is ERR_NONE else. */
 int ids_open_engine(int *ret_fd, struct err *ret_why, struct err *e);
-/* A user namespace with these ids, kept alive by its descriptor; -1. */
-int ids_open_namespace(const struct ids *ids, struct err *e);
 /* The map lines, for the kernel or for newuidmap. */
 int ids_lines(const struct ids *ids, bool is_gid, struct buf *out, struct err *e);
 /* Writes both maps of the process that has just been cloned. */
