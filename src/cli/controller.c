@@ -72,6 +72,7 @@ static void work(void *ctx)
     config.pool_rate = o->pool_rate_number;
     config.is_pool_evictable = o->is_pool_evictable;
     config.is_cache_selected = o->is_cache_selected;
+    config.forgets_fields = !o->keeps_fields;
     config.has_no_claim_events = o->has_no_claim_events;
     config.has_no_claim_times = o->has_no_claim_annotations;
     if (r->domains.names)

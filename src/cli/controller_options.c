@@ -31,6 +31,7 @@ static const struct opt opts[] = {
     { "--sandbox-write-behind-window", NULL, OPT_MS, AT_FIELD(write_behind_ms), "0", 0, 0, "TIME", "changes of a Pod's labels may wait so long, to be one" },
     { "--disable-claim-events", NULL, OPT_BOOL, AT_FIELD(has_no_claim_events), NULL, 0, 0, NULL, "no Events about claims" },
     { "--disable-claim-observability-annotations", NULL, OPT_BOOL, AT_FIELD(has_no_claim_annotations), NULL, 0, 0, NULL, "no times in claims' annotations: one write less" },
+    { "--keep-managed-fields", NULL, OPT_BOOL, AT_FIELD(keeps_fields), NULL, 0, 0, NULL, "leave managedFields of claims and their Sandboxes; else they are cleared where nobody applies them, which saves API servers much" },
     { "--cache-label-selectors", NULL, OPT_BOOL, AT_FIELD(is_cache_selected), NULL, 0, 0, NULL, "keep copies only of Pods and Services with our label" },
     { "--kube-api-qps", NULL, OPT_STR, AT_FIELD(qps), "-1", 0, 0, "N", "requests a second; not above 0: as many as there are", "Client" },
     { "--kube-api-burst", NULL, OPT_U64, AT_FIELD(burst), "10", 1, 1000000, "N", "of them at once" },

@@ -13,7 +13,8 @@ struct controller_options {
     uint64_t sandbox_workers, claim_workers, pool_workers, template_workers;
     uint64_t pool_batch, pool_delay_ms, pool_grace_ms, pool_recheck_ms, write_behind_ms;
     const char *pool_rate;
-    bool is_pool_evictable, has_no_claim_events, has_no_claim_annotations, is_cache_selected;
+    bool is_pool_evictable, has_no_claim_events, has_no_claim_annotations, keeps_fields,
+        is_cache_selected;
     /* the client */
     const char *qps;
     uint64_t burst, connections;

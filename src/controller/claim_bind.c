@@ -1,6 +1,7 @@
 /* Find a claim's sandbox, or bind it to one. */
 #include "controller/claim_pass.h"
 
+#include "controller/fields.h"
 #include "controller/keys.h"
 #include "controller/figures.h"
 #include "controller/limits.h"
@@ -153,6 +154,8 @@ void bind_lock(struct claim_pass *p)
     const struct timespec *now = p->r->config->has_no_claim_times ? NULL : &p->pass.now;
     struct step step = claim_lock(p->claim, object_name(p->candidate), now, p->pass.ed);
 
+    if (p->r->config->forgets_fields)
+        fields_forget(&step, p->claim);
     pass_call(&p->pass, &step, got_lock);
 }
 
@@ -190,6 +193,8 @@ void bind_take(struct claim_pass *p)
         claim_pass_fail(p, CLAIM_ERROR);
         return;
     }
+    if (p->r->config->forgets_fields)
+        fields_forget(&step, p->candidate);
     pass_call(&p->pass, &step, got_take);
 }
 

@@ -30,6 +30,7 @@ struct controller_config {
     const char *const *
         label_domains; /* whose labels claims may add to Pods; ended by NULL. NULL: sandbox.users.io */
     bool is_cache_selected; /* copies only of Pods and Services with our label */
+    bool forgets_fields;    /* claims that take a member, and that member: see fields.h */
     bool has_no_claim_events, has_no_claim_times; /* no Events, no annotations that say when */
     void (*started)(void *ctx);                   /* the copies are whole, work begins; or NULL */
     void *ctx;

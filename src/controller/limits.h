@@ -75,10 +75,11 @@
  * takes there. By then it is no single claim but load, and the bounds above hold. */
 #define HOLD_MAX_MS 200
 /* A pool on a cluster is not filled while claims wait, as long as it has a member for each of them and this part of itself to spare;
- * and not for longer than this: by then it is no burst but the usual load. It looks so often whether they still wait. */
+ * and not for longer than this: by then it is no burst but the usual load. It looks so often whether they still wait: well within a
+ * claim's time, or looks would fall in step with claims that come evenly, and see one wait each time. */
 #define GATE_SPARE_PART   8
 #define GATE_YIELD_MAX_MS 10000
-#define POOL_YIELD_MS     50
+#define POOL_YIELD_MS     10
 /* What went well is written so long after: what it tells of is on its way to whoever waits, and would wait behind it. */
 #define EVENTS_PAUSE_MS 20
 /* A pool looks so long after a member was taken: what it writes to replace that would be committed before the claim is told, and

@@ -2,6 +2,7 @@
 
 #include "base/metric.h"
 #include "controller/diet.h"
+#include "controller/fields.h"
 #include "controller/keys.h"
 #include "controller/limits.h"
 #include "controller/members.h"
@@ -58,6 +59,13 @@ static struct informer_spec spec_of(enum shared_kind kind)
     abort(); /* our bug */
 }
 
+static informer_trim_fn trim_of(enum shared_kind kind)
+{
+    if (kind == SHARED_PODS)
+        return diet_pod;
+    return kind == SHARED_CLAIMS || kind == SHARED_SANDBOXES ? fields_trim : informer_trim_managed;
+}
+
 static void on_synced(void *ctx)
 {
     struct shared *s = ctx;
@@ -84,7 +92,7 @@ int shared_open(struct shared *s, struct kube_client *client,
         if (config->is_cache_selected && (i == SHARED_PODS || i == SHARED_SERVICES))
             spec.labels = LABEL_TRACKING;
         if (config->is_remote)
-            spec.trim = i == SHARED_PODS ? diet_pod : informer_trim_managed;
+            spec.trim = trim_of((enum shared_kind)i);
         if (informer_new(client, &spec, &s->of[i], e) < 0) {
             shared_close(s);
             return -1;

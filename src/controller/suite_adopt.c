@@ -204,6 +204,56 @@ static void a_warm_claim_is_few_writes(void **state)
     }
 }
 
+static bool is_tracked(const struct object *o)
+{
+    return json_get(object_meta(o), "managedFields") != NULL;
+}
+
+static struct object *apply_claim(struct world *w, const char *name)
+{
+    char body[256];
+
+    (void)snprintf(body, sizeof body,
+                   "{'apiVersion':'extensions." A
+                   "v1beta1','kind':'SandboxClaim','metadata':{'name':"
+                   "'%s'},'spec':{'warmPoolRef':{'name':'p'}}}",
+                   name);
+    return world_call(w,
+                      &(struct kube_request){ .verb = KUBE_PATCH,
+                                              .kind = claim(),
+                                              .namespace = w->namespace,
+                                              .name = name,
+                                              .patch = KUBE_PATCH_APPLY,
+                                              .manager = "tester",
+                                              .body = span_cstr(test_quoted(body)) },
+                      NULL);
+}
+
+/* Nobody asks who wrote which field of what only we write; whoever applies a claim goes on applying it. */
+static void only_who_applies_is_kept_book_of(void **state)
+{
+    struct world *w = *state;
+    struct object *c;
+
+    world_stop(w);
+    w->config.forgets_fields = true;
+    world_start(w);
+    suite_open_pool(w, 2, "");
+    suite_until_full(w, 2);
+    suite_make_claim(w, "c", "");
+    (void)until_ready(w);
+    c = world_until(w, claim(), "c", "noted", is_noted, NULL);
+    assert_false(is_tracked(c));
+    assert_false(is_tracked(suite_sandbox_of(w, c)));
+
+    (void)apply_claim(w, "d");
+    (void)world_until_condition(w, claim(), "d", "Ready", SUITE_READY);
+    c = world_until(w, claim(), "d", "noted", is_noted, NULL);
+    assert_true(is_tracked(c));
+    assert_false(is_tracked(suite_sandbox_of(w, c)));
+    (void)apply_claim(w, "d"); /* and meets nobody in its way */
+}
+
 /* What the claims' queue was given so far. */
 static uint64_t looks(struct world *w)
 {
@@ -330,6 +380,7 @@ int suite_adopt_run(void)
         SUITE_TEST(other_namespaces_have_pools_of_their_own),
         SUITE_TEST(a_pool_that_is_gone_gives_nothing),
         SUITE_TEST(a_warm_claim_is_few_writes),
+        SUITE_TEST(only_who_applies_is_kept_book_of),
         SUITE_TEST(only_what_it_shows_wakes_a_claim),
         SUITE_TEST(a_second_look_writes_nothing),
         SUITE_TEST(sandboxes_are_counted_by_what_they_are),

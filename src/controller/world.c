@@ -386,6 +386,7 @@ void world_open(struct world *w, const struct client_suite *suite)
     static unsigned serial;
 
     *w = (struct world){ .suite = suite, .config = CONTROLLER_CONFIG_INIT };
+    w->config.forgets_fields = suite->is_remote; /* as `silica controller` does */
     w->client = faults_new(suite->open(suite->ctx), &w->faults);
     (void)snprintf(w->namespace, sizeof w->namespace, "suite-ctrl-%u", ++serial);
     (void)world_create(w, kind_find("", "v1", "namespaces"), "{'metadata':{'name':'%s'}}",
