@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/time.h"
 #include "isolate/engine.h"
-#include "sandbox/rpc.h"
+#include "sandbox/line.h"
 
 #include <string.h>
 #include <time.h>
@@ -67,8 +67,8 @@ static int add_text(const struct engine_info *i, int width, struct buf *out, str
     OWN(buf_done) struct buf command = BUF_INIT(COMMAND_SHOWN);
     char age[32], status[48];
 
-    rpc_clean_text(span_cstr(i->command),
-                   &command); /* one line each, and no escapes for terminals */
+    line_clean_text(span_cstr(i->command),
+                    &command); /* one line each, and no escapes for terminals */
     age_text(i->created_ms, age);
     if (i->has_exit)
         (void)snprintf(status, sizeof status, "%s (%d)", engine_status_name(i->status),

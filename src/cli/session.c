@@ -195,7 +195,7 @@ static int begin(struct session *s, struct err *e)
         .events = &events,
         .ctx = s,
     };
-    const size_t queue_max = 2 * (SANDBOX_WINDOW_BYTES + SANDBOX_MESSAGE_MAX_BYTES);
+    const size_t queue_max = 4 * SANDBOX_WINDOW_BYTES;
 
     /* First: it is taken, whatever else fails. */
     if (sandbox_open(s->loop, s->spec->control_fd, &s->sandbox, e) < 0)

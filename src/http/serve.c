@@ -127,12 +127,27 @@ static void sniff_over(void *ctx)
     http_conn_refuse(ctx, 408, "the request's head did not arrive in time");
 }
 
+static void give_away(struct http_conn *hc, struct span first)
+{
+    const struct http_server_config *config = &hc->server->config;
+    struct conn *conn = hc->conn;
+
+    hc->is_given = true;
+    http_conn_forget(hc);
+    conn_set_events(conn, NULL, NULL);
+    config->on_stranger(config->ctx, conn, first);
+}
+
 /* The first bytes decide. Fewer than the preface's 24 that fit it so far wait in `pending`. */
 static void sniff(struct http_conn *hc, struct span in)
 {
     OWN(buf_done) struct buf first = BUF_INIT(hc->pending.max);
     struct err e;
 
+    if (in.p[0] == '\0' && !hc->pending.n && hc->server->config.on_stranger) {
+        give_away(hc, in);
+        return;
+    }
     if (hc->pending.n) {
         if (buf_add(&hc->pending, in, &e) < 0) {
             conn_close(hc->conn);
@@ -239,7 +254,7 @@ void http_conn_forget(struct http_conn *hc)
     ev_free_later(s->loop, hc, conn_freed); /* its cancelled tasks may still stand in the queue */
     if (s->count == 0 && s->is_draining)
         tell_soon(s);
-    if (s->config.on_closed)
+    if (s->config.on_closed && !hc->is_given)
         s->config.on_closed(s->config.ctx);
 }
 

@@ -30,6 +30,9 @@ struct http_server_config {
     void (*error_body)(void *ctx, int status, const char *message, struct buf *body,
                        const char **ret_type);
     ev_fn on_closed; /* a connection ended, whoever ended it; may be NULL */
+    /* A connection that begins with a zero byte, which no HTTP does: it is another's from now on, with what it sent so
+     * far, as with http_switch_fn. NULL: such a one is refused as bad HTTP. on_closed is not told of it. */
+    void (*on_stranger)(void *ctx, struct conn *conn, struct span first);
     void *ctx;
     struct ev_pool *file_pool; /* for http_answer_file */
     const char *server_name;   /* the Server field, or NULL for none */

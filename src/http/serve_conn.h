@@ -29,6 +29,7 @@ struct http_conn {
     uint64_t idle_ms;   /* HTTP/1.1: since when it waits for a request */
     bool is_finished;   /* conn_finish or conn_close was called */
     bool has_peer_eof;
+    bool is_given;  /* to on_stranger */
     uint64_t moved; /* bytes in and out at the last look: no change is a standstill */
     uint64_t received;
     /* HTTP/1.1 */

@@ -246,6 +246,77 @@ static void test_a_server_that_is_freed_first(void **state)
     desk_close(&d);
 }
 
+/* ---- what never was HTTP ---- */
+
+static unsigned closed;
+
+static void count_closed(void *ctx)
+{
+    (void)ctx;
+    closed++;
+}
+
+static void take_stranger(void *ctx, struct conn *conn, struct span first)
+{
+    taker.desk = ctx;
+    taken(&taker, conn, first);
+}
+
+static void test_a_stranger_is_given_away(void **state)
+{
+    static const struct http_server_config config = { .idle_timeout_ms = 60,
+                                                      .on_stranger = take_stranger,
+                                                      .on_closed = count_closed };
+    struct side client;
+    struct desk d;
+    size_t five = 5;
+
+    (void)state;
+    taker = (struct taker){ .rest = BUF_INIT(1 << 20) };
+    closed = 0;
+    desk_open(&d, &config);
+    desk_connect(&d, &client);
+    conn_write(client.conn, SPAN("\0ab"));
+    assert_true(desk_wait(&d, is_taken, NULL));
+    assert_int_equal(http_server_connections(d.server), 0);
+    assert_true(span_eq(buf_span(&taker.rest), SPAN("\0ab")));
+    conn_write(client.conn, SPAN("cd"));
+    assert_true(desk_wait(&d, has_said, &five));
+    side_idle(d.loop, 200); /* no deadline of the server is left on it */
+    assert_false(client.is_eof || client.is_closed);
+    conn_write(taker.side.conn, SPAN("back"));
+    desk_expect(&client, "back");
+    assert_int_equal(closed, 0);
+    side_done(&taker.side);
+    side_done(&client);
+    /* HTTP is HTTP as ever, and only the first byte counts. */
+    desk_connect(&d, &client);
+    conn_write(client.conn, SPAN("G\0\r\n\r\n"));
+    desk_expect_part(&client, "HTTP/1.1 400");
+    assert_int_equal(taker.calls, 1);
+    buf_done(&taker.rest);
+    side_done(&client);
+    desk_close(&d);
+    assert_int_equal(closed, 1);
+}
+
+/* Where nobody wants one. */
+static void test_a_stranger_is_refused(void **state)
+{
+    struct side client;
+    struct desk d;
+
+    (void)state;
+    open_desk(&d);
+    desk_connect(&d, &client);
+    conn_write(client.conn, SPAN("\0ab\r\n\r\n"));
+    desk_expect_part(&client, "HTTP/1.1 400");
+    assert_int_equal(taker.calls, 0);
+    buf_done(&taker.rest);
+    side_done(&client);
+    desk_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest all[] = {
@@ -256,6 +327,8 @@ int main(void)
         cmocka_unit_test(test_a_kept_connection_can),
         cmocka_unit_test(test_a_peer_that_went_first),
         cmocka_unit_test(test_a_server_that_is_freed_first),
+        cmocka_unit_test(test_a_stranger_is_given_away),
+        cmocka_unit_test(test_a_stranger_is_refused),
     };
 
     log_set_level(LOG_ERROR);

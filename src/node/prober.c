@@ -1,7 +1,7 @@
 #include "node/prober_impl.h"
 
 #include "node/env.h"
-#include "sandbox/rpc.h"
+#include "sandbox/line.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ void prober_end(struct prober *p)
 
     prober_decide(p, "it ended without an answer");
     ev_timer_stop(p->loop, &p->deadline);
-    rpc_clean_text(span_cstr(p->message), &clean); /* parts of it are the sandbox's words */
+    line_clean_text(span_cstr(p->message), &clean); /* parts of it are the sandbox's words */
     ev_post(p->loop, &p->task, let_go, p);
     p->done(p->ctx, p->is_success, buf_cstr(&clean));
 }

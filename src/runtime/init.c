@@ -6,6 +6,7 @@
 #include "ev/spawn.h"
 #include "ev/timer.h"
 #include "runtime/exec/exec.h"
+#include "runtime/owner.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -57,6 +58,11 @@ static void drain_http(void *ctx)
     http_server_drain(rt->http, stop_loop, rt);
 }
 
+static void drain(void *ctx)
+{
+    owner_finish(drain_http, ctx);
+}
+
 static void stop(struct runtime *rt, uint64_t grace_ms)
 {
     if (rt->is_stopping)
@@ -65,7 +71,7 @@ static void stop(struct runtime *rt, uint64_t grace_ms)
              KV("connections", http_server_connections(rt->http)));
     rt->is_stopping = true;
     ev_timer_start(rt->loop, &init.limit, rt->opt.shutdown_timeout_ms, stop_loop, rt);
-    exec_kill_all(rt->exec, MIN(grace_ms, rt->opt.shutdown_timeout_ms / 2), drain_http, rt);
+    exec_kill_all(rt->exec, MIN(grace_ms, rt->opt.shutdown_timeout_ms / 2), drain, rt);
 }
 
 /* One short line to the engine; a pipe takes it whole. */

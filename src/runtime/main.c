@@ -11,6 +11,7 @@
 #include "runtime/init.h"
 #include "runtime/install.h"
 #include "runtime/limits.h"
+#include "runtime/owner.h"
 #include "runtime/python/answer.h"
 #include "runtime/files/path.h"
 
@@ -279,8 +280,11 @@ static int make_parts(struct runtime *rt, struct err *e)
     if (exec_pool_new(rt->loop, rt->children, &exec, &rt->exec, e) < 0)
         return -1;
     http.file_pool = rt->files;
+    if (rt->opt.control_fd != UINT64_MAX && !rt->opt.token) /* frames have no place for one */
+        http.on_stranger = owner_take;
     if (is_control_connected(rt)) {
         http.on_closed = control_closed;
+        owner_on_closed(control_closed, rt);
         http.idle_timeout_ms = CONTROL_IDLE_MS;
     }
     rt->http = http_server_new(rt->loop, &http);

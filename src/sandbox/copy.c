@@ -3,7 +3,7 @@
 #include "archive/limits.h"
 #include "archive/unpack.h"
 #include "sandbox/limits.h"
-#include "sandbox/rpc.h"
+#include "sandbox/line.h"
 
 #define SELF   "/proc/self/exe" /* PID 1 has just forked there: its own program, in any root */
 #define PREFIX "silica-runtime: "
@@ -106,7 +106,7 @@ static void take_line(struct span *rest, struct buf *line)
     (void)span_cut(rest, '\n', &raw);
     if (span_starts(raw, PREFIX))
         raw = span_skip(raw, strlen(PREFIX));
-    rpc_clean_text(raw, line);
+    line_clean_text(raw, line);
 }
 
 static void failed_inside(const struct sandbox_copy *c, int code, struct err *e)

@@ -1,16 +1,15 @@
 #include "sandbox/sandbox.h"
 
-#include "base/str.h"
 #include "ev/timer.h"
-#include "proto/pb.h"
-#include "proto/process.pb-c.h"
+#include "http/grpc.h"
 #include "sandbox/limits.h"
-#include "sandbox/rpc.h"
+#include "sandbox/line.h"
 
-#define METHOD(name) "/process.v1.ProcessService/" name
-#define SIGNALS_MAX  65 /* Linux numbers them 1 to 64 */
+#define SIGNALS_MAX 65 /* Linux numbers them 1 to 64 */
 
-/* The chunk is SANDBOX_CHUNK_BYTES. The times are years: the owner decides how long a command may be silent. */
+_Static_assert(TALK_WINDOW_BYTES == SANDBOX_WINDOW_BYTES, "what the callers of sandbox.h count on");
+
+/* The chunk is TALK_PIECE_MAX_BYTES. The times are years: the owner decides how long a command may be silent. */
 /* clang-format off */
 const char *const sandbox_runtime_args[] = {
     "--root", "/", "--stream-chunk-size", "65536", "--http-idle-timeout", "87600h", "--stall-timeout", "87600h",
@@ -20,15 +19,18 @@ const char *const sandbox_runtime_args[] = {
 
 struct sandbox {
     struct ev_loop *loop;
-    struct rpc *rpc;
+    struct line *line;
 };
 
 struct sandbox_exec {
     struct ev_loop *loop;
-    struct rpc *rpc;        /* outlives us, also when the sandbox is closed */
-    struct rpc_call *start; /* NULL once over */
-    struct rpc_call *write; /* the piece of input PID 1 is busy with */
-    int32_t id;             /* 0 until it runs */
+    struct line *line; /* while the call is on it */
+    struct line_call call;
+    bool is_running; /* PID 1 said so */
+    bool is_writing; /* PID 1 is busy with a piece of input */
+    bool is_paused;
+    size_t window; /* output that PID 1 may send */
+    size_t owed;   /* output that was used; PID 1 does not know yet */
     struct ev_timer deadline;
     struct ev_task task;
     struct buf stdin_queue;
@@ -48,7 +50,7 @@ int sandbox_open(struct ev_loop *loop, int control_fd, struct sandbox **ret, str
     struct sandbox *s = NEW(struct sandbox);
 
     s->loop = loop;
-    if (rpc_open(loop, control_fd, NULL, NULL, &s->rpc, e) < 0) {
+    if (line_open(loop, control_fd, &s->line, e) < 0) {
         free(s);
         return -1;
     }
@@ -65,7 +67,7 @@ void sandbox_close(struct sandbox *s)
 {
     if (!s)
         return;
-    rpc_close(s->rpc);
+    line_close(s->line);
     ev_free_later(s->loop, s, free);
 }
 
@@ -79,6 +81,15 @@ static void exec_free(void *obj)
     free(x);
 }
 
+/* Takes the command off the line; what PID 1 still says of it is not heard. */
+static void call_off(struct sandbox_exec *x)
+{
+    if (!x->call.id)
+        return;
+    line_send(x->line, &x->call, TALK_CANCEL, SPAN_NONE);
+    line_leave(x->line, &x->call);
+}
+
 /* The only way out, from events only. */
 static void finish(struct sandbox_exec *x, int code, const struct err *e)
 {
@@ -86,10 +97,7 @@ static void finish(struct sandbox_exec *x, int code, const struct err *e)
     x->is_over = true;
     ev_timer_stop(x->loop, &x->deadline);
     ev_post_cancel(&x->task);
-    if (x->start)
-        rpc_call_drop(take_ptr(&x->start));
-    if (x->write)
-        rpc_call_drop(take_ptr(&x->write));
+    call_off(x);
     x->events->on_exit(x->ctx, code, e);
     ev_free_later(x->loop, x, exec_free);
 }
@@ -106,8 +114,7 @@ void sandbox_exec_cancel(struct sandbox_exec *x)
 {
     if (x->is_over || x->task.is_queued)
         return;
-    if (x->start)
-        rpc_call_drop(take_ptr(&x->start));
+    call_off(x);
     ev_post(x->loop, &x->task, cancel_now, x);
 }
 
@@ -120,50 +127,24 @@ static void too_late(void *ctx)
     finish(ctx, 0, &e);
 }
 
-/* ---- small calls: what PID 1 answers to them changes nothing ---- */
-
-static void answer_ignored(void *ctx, const struct err *e)
-{
-    (void)ctx,
-        (void)e; /* the command has ended meanwhile, or the start call tells of the failure */
-}
-
-static void call_quietly(struct sandbox_exec *x, const char *path, const ProtobufCMessage *m)
-{
-    static const struct rpc_events events = { .on_done = answer_ignored };
-    OWN(buf_done) struct buf framed = BUF_INIT(256);
-    struct rpc_call *c;
-    struct err e;
-
-    if (pb_pack_framed(m, &framed, &e) == 0)
-        (void)rpc_call(x->rpc, path, &framed, &events, NULL, &c, &e);
-}
+/* ---- signals and sizes ---- */
 
 static void send_signal(struct sandbox_exec *x, int number)
 {
-    Process__V1__SendSignalRequest m = PROCESS__V1__SEND_SIGNAL_REQUEST__INIT;
-
-    m.process_id = x->id;
-    m.signal = (Process__V1__Signal)number;
-    call_quietly(x, METHOD("SendSignal"), &m.base);
+    line_send_number(x->line, &x->call, TALK_SIGNAL, (uint32_t)number);
 }
 
 static void send_resize(struct sandbox_exec *x)
 {
-    Process__V1__ResizeTTYRequest m = PROCESS__V1__RESIZE_TTYREQUEST__INIT;
-
     x->has_resize = false;
-    m.process_id = x->id;
-    m.cols = x->cols;
-    m.rows = x->rows;
-    call_quietly(x, METHOD("ResizeTTY"), &m.base);
+    line_send_number(x->line, &x->call, TALK_RESIZE, (uint32_t)x->cols << 16 | x->rows);
 }
 
 void sandbox_exec_signal(struct sandbox_exec *x, int number)
 {
     if (number <= 0 || number >= SIGNALS_MAX || x->is_over)
         return;
-    if (x->id)
+    if (x->is_running)
         send_signal(x, number);
     else
         x->signals |= 1ull << (number - 1);
@@ -174,27 +155,37 @@ void sandbox_exec_resize(struct sandbox_exec *x, uint16_t cols, uint16_t rows)
     x->cols = cols;
     x->rows = rows;
     x->has_resize = true;
-    if (x->id && !x->is_over)
+    if (x->is_running && !x->is_over)
         send_resize(x);
 }
 
 /* ---- input ---- */
 
-static void write_next(struct sandbox_exec *x);
-
-static void on_written(void *ctx, const struct err *e)
+/* One piece at a time: its answer comes when the pipe took the bytes, so a command that does not read holds us up. */
+static void write_next(struct sandbox_exec *x)
 {
-    struct sandbox_exec *x = ctx;
-    bool was_full = x->is_full;
+    size_t n = MIN(x->stdin_queue.n, (size_t)TALK_INPUT_MAX_BYTES);
 
-    x->write = NULL;
-    if (e && !x->is_stdin_over) {
+    if (!x->is_running || x->is_writing || x->is_over || x->is_stdin_over ||
+        (!n && !x->is_stdin_ending))
+        return;
+    if (!n) {
         x->is_stdin_over = true;
-        x->is_full = false;
-        buf_done(&x->stdin_queue);
-        x->events->on_drain(x->ctx, false);
+        line_send(x->line, &x->call, TALK_END, SPAN_NONE);
         return;
     }
+    x->is_writing = true;
+    line_send(x->line, &x->call, TALK_INPUT, span_slice(buf_span(&x->stdin_queue), 0, n));
+    buf_consume(&x->stdin_queue, n);
+}
+
+static void taken(struct sandbox_exec *x)
+{
+    bool was_full = x->is_full;
+
+    if (!x->is_writing)
+        return; /* nonsense, and harmless */
+    x->is_writing = false;
     write_next(x);
     if (was_full && x->stdin_queue.n <= SANDBOX_STDIN_HIGH_BYTES / 2) {
         x->is_full = false;
@@ -202,31 +193,15 @@ static void on_written(void *ctx, const struct err *e)
     }
 }
 
-/* One call at a time: its answer comes when the pipe took the bytes, so a command that does not read holds us up. */
-static void write_next(struct sandbox_exec *x)
+static void shut(struct sandbox_exec *x)
 {
-    static const struct rpc_events events = { .on_done = on_written };
-    OWN(buf_done) struct buf framed = BUF_INIT(SANDBOX_INPUT_BYTES + 256);
-    Process__V1__WriteStdinRequest m;
-    Google__Protobuf__Empty eof = GOOGLE__PROTOBUF__EMPTY__INIT;
-    size_t n = MIN(x->stdin_queue.n, (size_t)SANDBOX_INPUT_BYTES);
-    struct err e;
-
-    if (!x->id || x->write || x->is_over || x->is_stdin_over || (!n && !x->is_stdin_ending))
+    x->is_writing = false;
+    if (x->is_stdin_over)
         return;
-    process__v1__write_stdin_request__init(&m);
-    m.process_id = x->id;
-    if (n) {
-        m.payload_case = PROCESS__V1__WRITE_STDIN_REQUEST__PAYLOAD_INPUT;
-        m.input = (ProtobufCBinaryData){ n, x->stdin_queue.p };
-    } else {
-        x->is_stdin_over = true;
-        m.payload_case = PROCESS__V1__WRITE_STDIN_REQUEST__PAYLOAD_EOF;
-        m.eof = &eof;
-    }
-    if (pb_pack_framed(&m.base, &framed, &e) == 0)
-        (void)rpc_call(x->rpc, METHOD("WriteStdin"), &framed, &events, x, &x->write, &e);
-    buf_consume(&x->stdin_queue, n); /* when the call failed the start call tells why */
+    x->is_stdin_over = true;
+    x->is_full = false;
+    buf_done(&x->stdin_queue);
+    x->events->on_drain(x->ctx, false);
 }
 
 void sandbox_exec_write(struct sandbox_exec *x, struct span bytes)
@@ -254,11 +229,11 @@ void sandbox_exec_close_stdin(struct sandbox_exec *x)
 
 /* ---- what the command does ---- */
 
-static void started(struct sandbox_exec *x, const Process__V1__InitEvent *init)
+static void started(struct sandbox_exec *x)
 {
-    if (x->id || !init || init->process_id <= 0)
-        return; /* nonsense; the deadline holds */
-    x->id = init->process_id;
+    if (x->is_running)
+        return;
+    x->is_running = true;
     ev_timer_stop(x->loop, &x->deadline);
     x->events->on_started(x->ctx);
     for (int n = 1; n < SIGNALS_MAX; n++)
@@ -269,87 +244,107 @@ static void started(struct sandbox_exec *x, const Process__V1__InitEvent *init)
     write_next(x);
 }
 
-static void output(struct sandbox_exec *x, enum sandbox_output which, ProtobufCBinaryData data)
+/* Half a window at a time: a command that says little never hears of it. */
+static void give_credit(struct sandbox_exec *x)
 {
-    if (x->id && data.len)
-        x->events->on_output(x->ctx, which, span_of(data.data, data.len));
+    if (x->is_paused || x->owed < TALK_WINDOW_BYTES / 2)
+        return;
+    line_send_number(x->line, &x->call, TALK_CREDIT, (uint32_t)x->owed);
+    x->window += x->owed;
+    x->owed = 0;
 }
 
-static int exit_code_of(const Process__V1__ExitEvent *e)
+static void output(struct sandbox_exec *x, enum sandbox_output which, struct span piece)
 {
-    return e && e->exit_code >= 0 && e->exit_code <= 255 ? e->exit_code : 255;
-}
-
-static void on_event(void *ctx, struct span msg)
-{
-    struct sandbox_exec *x = ctx;
     struct err e;
-    OWN(pb_done)
-    Process__V1__StartResponse *m =
-        (void *)pb_unpack(&process__v1__start_response__descriptor, msg, &e);
 
-    if (x->is_over)
-        return;
-    if (!m) {
-        (void)err_wrap(&e, "PID 1 is not to be understood");
-        finish(x, 0, &e);
+    if (piece.n > x->window || !x->is_running) {
+        (void)err_set(&e, ERR_PROTOCOL, "PID 1 sent output that it was not asked for");
+        line_break(x->line, &e);
         return;
     }
-    switch (m->event_case) {
-    case PROCESS__V1__START_RESPONSE__EVENT_INIT:
-        started(x, m->init);
+    x->window -= piece.n;
+    x->owed += piece.n;
+    x->events->on_output(x->ctx, which, piece);
+    if (!x->is_over)
+        give_credit(x);
+}
+
+/* PID 1's part is done: no need to call anything off. */
+static void ended(struct sandbox_exec *x, int code, const struct err *e)
+{
+    line_leave(x->line, &x->call);
+    finish(x, code, e);
+}
+
+/* The text is PID 1's. */
+static void failed(struct sandbox_exec *x, struct span bytes)
+{
+    enum grpc_status status = bytes.p[0] ? bytes.p[0] : GRPC_UNKNOWN;
+    struct err e;
+    OWN(buf_done) struct buf clean = BUF_INIT(sizeof e.msg - 1);
+
+    line_clean_text(span_skip(bytes, 1), &clean);
+    (void)err_set(&e, grpc_err_code(status), "%s",
+                  clean.n ? buf_cstr(&clean) : grpc_status_name(status));
+    ended(x, 0, &e);
+}
+
+static void exited(struct sandbox_exec *x, uint32_t code)
+{
+    struct err e;
+
+    if (x->is_running) {
+        ended(x, (int)code, NULL);
+        return;
+    }
+    (void)err_set(&e, ERR_PROTOCOL, "PID 1 ended a command that it had not started");
+    ended(x, 0, &e);
+}
+
+static void on_frame(void *ctx, const struct talk_frame *f)
+{
+    struct sandbox_exec *x = ctx;
+
+    switch (f->kind) {
+    case TALK_STARTED:
+        started(x);
         break;
-    case PROCESS__V1__START_RESPONSE__EVENT_STDOUT:
-        output(x, SANDBOX_STDOUT, m->stdout);
+    case TALK_OUT:
+        output(x, SANDBOX_STDOUT, f->bytes);
         break;
-    case PROCESS__V1__START_RESPONSE__EVENT_STDERR:
-        output(x, SANDBOX_STDERR, m->stderr);
+    case TALK_ERR:
+        output(x, SANDBOX_STDERR, f->bytes);
         break;
-    case PROCESS__V1__START_RESPONSE__EVENT_EXIT:
-        finish(x, exit_code_of(m->exit), NULL); /* whether PID 1 ends the call is its business */
+    case TALK_TAKEN:
+        taken(x);
         break;
-    case PROCESS__V1__START_RESPONSE__EVENT__NOT_SET:
-    case _PROCESS__V1__START_RESPONSE__EVENT__CASE_IS_INT_SIZE:
+    case TALK_SHUT:
+        shut(x);
         break;
+    case TALK_EXIT:
+        exited(x, talk_number(f));
+        break;
+    case TALK_FAILED:
+        failed(x, f->bytes);
+        break;
+    case TALK_START:
+    case TALK_INPUT:
+    case TALK_END:
+    case TALK_SIGNAL:
+    case TALK_RESIZE:
+    case TALK_CREDIT:
+    case TALK_CANCEL:
+        break; /* ours: the line lets none through */
     }
 }
 
-static void on_start_done(void *ctx, const struct err *e)
+static void on_gone(void *ctx, const struct err *e)
 {
-    struct sandbox_exec *x = ctx;
-    struct err odd;
-
-    x->start = NULL;
-    if (x->is_over)
-        return;
-    (void)err_set(&odd, ERR_PROTOCOL, "PID 1 did not say how the command ended");
-    finish(x, 0, e ? e : &odd);
+    finish(ctx, 0, e);
 }
 
 /* ---- the start ---- */
-
-static int check_text(const char *what, const char *text, struct err *e)
-{
-    if (!str_utf8_valid(span_cstr(text)))
-        return err_set(e, ERR_INVALID, "%s is not UTF-8", what);
-    return 0;
-}
-
-/* "NAME=value" cut in two; *entry points into a copy that the caller frees. */
-static int split_var(const char *var, Process__V1__ProcessConfig__EnvVarsEntry *entry,
-                     struct err *e)
-{
-    const char *eq = strchr(var, '=');
-
-    if (!eq || eq == var)
-        return err_set(e, ERR_INVALID, "a variable is NAME=value, not '%s'", var);
-    if (check_text("a variable", var, e) < 0)
-        return -1;
-    process__v1__process_config__env_vars_entry__init(entry);
-    entry->key = span_dup(span_of(var, (size_t)(eq - var)));
-    entry->value = (char *)(uintptr_t)(eq + 1);
-    return 0;
-}
 
 static size_t count(char *const *list)
 {
@@ -360,67 +355,31 @@ static size_t count(char *const *list)
     return n;
 }
 
-static int pack_start(const struct sandbox_exec_spec *spec, Process__V1__ProcessConfig *config,
-                      struct buf *framed, struct err *e)
-{
-    Process__V1__StartRequest m = PROCESS__V1__START_REQUEST__INIT;
-    Process__V1__PTY pty = PROCESS__V1__PTY__INIT;
-
-    config->n_command = count(spec->argv);
-    config->command = (char **)(uintptr_t)spec->argv;
-    config->cwd = (char *)(uintptr_t)spec->cwd;
-    if (!config->n_command)
-        return err_set(e, ERR_INVALID, "no command");
-    for (size_t i = 0; i < config->n_command; i++)
-        if (check_text("an argument of the command", spec->argv[i], e) < 0)
-            return -1;
-    if (spec->cwd && check_text("the working directory", spec->cwd, e) < 0)
-        return -1;
-    pty.cols = spec->cols;
-    pty.rows = spec->rows;
-    m.config = config;
-    m.pty = spec->has_tty ? &pty : NULL;
-    return pb_pack_framed(&m.base, framed, e);
-}
-
-static int pack(const struct sandbox_exec_spec *spec, struct buf *framed, struct err *e)
-{
-    Process__V1__ProcessConfig config = PROCESS__V1__PROCESS_CONFIG__INIT;
-    size_t n = count(spec->env);
-    OWN_MEM Process__V1__ProcessConfig__EnvVarsEntry *vars = own_array(n + 1, sizeof *vars);
-    OWN_MEM Process__V1__ProcessConfig__EnvVarsEntry **list = own_array(n + 1, sizeof *list);
-    int done = 0;
-
-    for (; config.n_env_vars < n && done == 0; config.n_env_vars++) {
-        list[config.n_env_vars] = &vars[config.n_env_vars];
-        done = split_var(spec->env[config.n_env_vars], list[config.n_env_vars], e);
-    }
-    config.env_vars = list;
-    if (done == 0)
-        done = pack_start(spec, &config, framed, e);
-    for (size_t i = 0; i < n; i++)
-        free(vars[i].key);
-    return done;
-}
-
 int sandbox_exec(struct sandbox *s, const struct sandbox_exec_spec *spec, struct sandbox_exec **ret,
                  struct err *e)
 {
-    static const struct rpc_events events = { on_event, on_start_done };
-    OWN(buf_done) struct buf framed = BUF_INIT(SANDBOX_START_MAX_BYTES);
-    struct sandbox_exec *x;
+    const struct talk_start start = {
+        .has_tty = spec->has_tty,
+        .cols = spec->cols,
+        .rows = spec->rows,
+        .cwd = (char *)(uintptr_t)spec->cwd,
+        .argv = (char **)(uintptr_t)spec->argv,
+        .argc = count(spec->argv),
+        .env = (char **)(uintptr_t)spec->env,
+        .env_count = count(spec->env),
+    };
+    struct sandbox_exec *x = NEW(struct sandbox_exec);
 
-    if (pack(spec, &framed, e) < 0)
-        return err_wrap(e, "cannot start a command");
-    x = NEW(struct sandbox_exec);
     x->loop = s->loop;
-    x->rpc = s->rpc;
+    x->line = s->line;
+    x->call = (struct line_call){ .on_frame = on_frame, .on_gone = on_gone, .ctx = x };
+    x->window = TALK_WINDOW_BYTES;
     x->events = spec->events;
     x->ctx = spec->ctx;
     x->stdin_queue.max = 2 * SANDBOX_STDIN_HIGH_BYTES;
-    if (rpc_call(s->rpc, METHOD("Start"), &framed, &events, x, &x->start, e) < 0) {
+    if (line_start(s->line, &x->call, &start, e) < 0) {
         exec_free(x);
-        return -1;
+        return err_wrap(e, "cannot start a command");
     }
     ev_timer_start(s->loop, &x->deadline, SANDBOX_START_MS, too_late, x);
     *ret = x;
@@ -429,6 +388,7 @@ int sandbox_exec(struct sandbox *s, const struct sandbox_exec_spec *spec, struct
 
 void sandbox_exec_pause(struct sandbox_exec *x, bool is_paused)
 {
-    if (x->start)
-        rpc_call_pause(x->start, is_paused);
+    x->is_paused = is_paused;
+    if (x->call.id)
+        give_credit(x);
 }

@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "ev/timer.h"
 #include "sandbox/limits.h"
-#include "sandbox/rpc.h"
+#include "sandbox/line.h"
 #include "sandbox/testruntime.h"
 
 #include <errno.h>
@@ -381,6 +381,27 @@ static void test_refused_here(void **state)
 
 /* ---- a PID 1 that lies ---- */
 
+/* Its end of the stream. */
+static int open_liar(void)
+{
+    struct err e;
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(ev_loop_new(&loop, &e), 0);
+    assert_int_equal(sandbox_open(loop, pair[0], &box, &e), 0);
+    return pair[1];
+}
+
+static void close_liar(int fd)
+{
+    sandbox_close(box);
+    for (int i = 0; i < 4; i++)
+        ev_loop_turn(loop);
+    ev_loop_free(loop);
+    (void)close(fd);
+}
+
 static void test_nonsense(void **state)
 {
     static const struct row {
@@ -388,11 +409,14 @@ static void test_nonsense(void **state)
         struct span says;
     } rows[] = {
         { "nothing", BYTES("") },
-        { "not HTTP/2", BYTES("HTTP/1.1 200 OK\r\n\r\n") },
-        { "a frame of another length", BYTES("\0\0\1\4\0\0\0\0\0x") },
-        { "a huge frame", BYTES("\xff\xff\xff\0\0\0\0\0\1") },
-        { "data on a stream nobody opened", BYTES("\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\0\0\7x") },
-        { "goodbye", BYTES("\0\0\0\4\0\0\0\0\0\0\0\10\7\0\0\0\0\0\0\0\0\0\0\0\0\0") },
+        { "HTTP", BYTES("HTTP/1.1 200 OK\r\n\r\n") },
+        { "a frame of another length", BYTES("\x08\0\0\1\0\0\0\1x") },
+        { "a huge frame", BYTES("\x09\xff\xff\xff\0\0\0\1") },
+        { "an end that is cut", BYTES("\x08\0\0\0\0\0\0\1\x0d\0\0\1\0\0\0\1") },
+        { "an end without a start", BYTES("\x0d\0\0\1\0\0\0\1\0") },
+        { "output before the start", BYTES("\x09\0\0\1\0\0\0\1x") },
+        { "the end of another command", BYTES("\x08\0\0\0\0\0\0\1\x0d\0\0\1\0\0\0\2\0") },
+        { "a frame of ours", BYTES("\x07\0\0\0\0\0\0\1") },
     };
 
     (void)state;
@@ -400,23 +424,101 @@ static void test_nonsense(void **state)
         struct sandbox_exec_spec spec = { .argv = (char *[]){ (char *)"true", NULL } };
         struct run r;
         struct err e;
-        int pair[2];
+        int fd;
 
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-        assert_int_equal(ev_loop_new(&loop, &e), 0);
-        assert_int_equal(sandbox_open(loop, pair[0], &box, &e), 0);
-        assert_int_equal(fd_write_all(pair[1], row->says, &e), 0);
-        assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+        fd = open_liar();
         begin(&r, &spec);
+        assert_int_equal(fd_write_all(fd, row->says, &e), 0);
+        assert_int_equal(shutdown(fd, SHUT_WR), 0);
         turn();
         if (!r.has_error || (r.e.code != ERR_CLOSED && r.e.code != ERR_PROTOCOL))
             fail_msg("%s: %d %s", row->name, r.has_error, r.has_error ? r.e.msg : "");
         done(&r);
-        sandbox_close(box);
-        for (int i = 0; i < 4; i++)
-            ev_loop_turn(loop);
-        ev_loop_free(loop);
-        (void)close(pair[1]);
+        close_liar(fd);
+    }
+}
+
+/* Output beyond the window of a reader that has paused ends the conversation. */
+static void test_more_than_asked(void **state)
+{
+    struct sandbox_exec_spec spec = { .argv = (char *[]){ (char *)"true", NULL } };
+    OWN(buf_done) struct buf says = BUF_INIT(MIB);
+    static const uint8_t zeroes[TALK_PIECE_MAX_BYTES];
+    struct run r;
+    struct err e;
+    int fd;
+
+    (void)state;
+    fd = open_liar();
+    begin(&r, &spec);
+    sandbox_exec_pause(r.x, true);
+    assert_int_equal(talk_add(&says, TALK_STARTED, 1, SPAN_NONE, &e), 0);
+    for (size_t n = 0; n <= SANDBOX_WINDOW_BYTES; n += sizeof zeroes)
+        assert_int_equal(talk_add(&says, TALK_OUT, 1, span_of(zeroes, sizeof zeroes), &e), 0);
+    for (struct span rest = buf_span(&says); rest.n; rest = span_skip(rest, 4096)) {
+        assert_int_equal(fd_write_all(fd, span_slice(rest, 0, 4096), &e), 0);
+        ev_loop_turn(loop);
+    }
+    assert_int_equal(r.ended, 1);
+    assert_int_equal(r.e.code, ERR_PROTOCOL);
+    assert_int_equal(r.seen[0].n, SANDBOX_WINDOW_BYTES);
+    done(&r);
+    close_liar(fd);
+}
+
+/* ---- an owner that does not keep to the rules ---- */
+
+#define HELLO      "\0silica1"
+#define TRUE_      "\0\0\0\0\0\0\0\0\1\0\0\0\0true\0"
+#define START_TRUE "\1\0\0\x12\0\0\0\7" TRUE_ /* as command 7 */
+
+/* What a runtime of our own answers to these bytes before it hangs up, which is its end. */
+static void say_to_runtime(struct span bytes, struct buf *heard)
+{
+    int fd = testruntime_start(&pid1), status;
+    struct err e;
+
+    assert_int_equal(fd_write_all(fd, bytes, &e), 0);
+    for (;;) {
+        uint8_t piece[4096];
+        ssize_t n = read(fd, piece, sizeof piece);
+
+        if (n <= 0)
+            break;
+        assert_int_equal(buf_add(heard, span_of(piece, (size_t)n), &e), 0);
+        if (heard->n > TALK_HEAD_BYTES && heard->p[heard->n - 1 - TALK_HEAD_BYTES] == TALK_EXIT)
+            assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    }
+    (void)close(fd);
+    assert_int_equal(waitpid(pid1, &status, 0), pid1);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void test_bad_owners(void **state)
+{
+    static const struct row {
+        const char *name;
+        struct span says, hears;
+    } rows[] = {
+        { "the rules", BYTES(HELLO START_TRUE), BYTES("\x08\0\0\0\0\0\0\7\x0d\0\0\1\0\0\0\7\0") },
+        { "what ended long ago", BYTES(HELLO "\7\0\0\0\0\0\0\1\4\0\0\1\0\0\0\2\x09" START_TRUE),
+          BYTES("\x08\0\0\0\0\0\0\7\x0d\0\0\1\0\0\0\7\0") },
+        { "another preface", BYTES("\0silica2" START_TRUE), BYTES("") },
+        { "another kind", BYTES(HELLO "\x08\0\0\0\0\0\0\7"), BYTES("") },
+        { "a start of nothing", BYTES(HELLO "\1\0\0\0\0\0\0\7"), BYTES("") },
+        { "a start without a NUL", BYTES(HELLO "\1\0\0\x11\0\0\0\7" TRUE_), BYTES("") },
+        { "the same number twice", BYTES(HELLO START_TRUE START_TRUE), BYTES("") },
+        { "credit for nothing", BYTES(HELLO START_TRUE "\6\0\0\4\0\0\0\7\0\0\0\1"), BYTES("") },
+        { "signal 65", BYTES(HELLO START_TRUE "\4\0\0\1\0\0\0\7\x41"), BYTES("") },
+    };
+
+    (void)state;
+    EACH(row, rows) {
+        OWN(buf_done) struct buf heard = BUF_INIT(65536);
+
+        say_to_runtime(row->says, &heard);
+        if (!span_eq(buf_span(&heard), row->hears))
+            fail_msg("%s: %zu bytes", row->name, heard.n);
     }
 }
 
@@ -441,7 +543,7 @@ static void test_clean_text(void **state)
     EACH(row, rows) {
         OWN(buf_done) struct buf out = BUF_INIT(64);
 
-        rpc_clean_text(span_cstr(row->in), &out);
+        line_clean_text(span_cstr(row->in), &out);
         if (strcmp(buf_cstr(&out), row->out) != 0)
             fail_msg("%s: '%s'", row->name, buf_cstr(&out));
     }
@@ -461,6 +563,8 @@ int main(void)
         WITH_RUNTIME(test_refused_here),
         cmocka_unit_test_setup(test_pid1_dies, setup),
         cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_more_than_asked),
+        cmocka_unit_test(test_bad_owners),
         cmocka_unit_test(test_clean_text),
     };
 
