@@ -163,15 +163,20 @@ static int field(struct http1 *p, struct http_head *h, struct span in, size_t *u
     return is_trailer ? http1_head_trailer(p, e) : http1_head_field(p, e);
 }
 
-static void field_start(struct http1 *p, uint8_t c, size_t *used)
+static int field_start(struct http1 *p, struct span in, size_t *used, struct err *e)
 {
-    if (c == '\r') {
+    if (in.p[0] == '\r') {
         *used = 1;
         p->state = HTTP1_AT_HEAD_LF;
-        return;
+        return 0;
     }
+    if (http1_head_lines(p, in, used, e) < 0)
+        return -1;
+    if (*used)
+        return 0;
     p->line_at = (uint32_t)p->head.text.n;
     p->state = HTTP1_AT_FIELD;
+    return 0;
 }
 
 static void trailer_start(struct http1 *p, uint8_t c, size_t *used)
@@ -331,8 +336,7 @@ static enum http1_event step(struct http1 *p, struct span in, size_t *used, stru
     case HTTP1_AT_FIRST_LINE:
         return verdict(first_line(p, in, used, e));
     case HTTP1_AT_FIELD_START:
-        field_start(p, c, used);
-        return HTTP1_MORE;
+        return verdict(field_start(p, in, used, e));
     case HTTP1_AT_FIELD:
         return verdict(field(p, &p->head, in, used, e));
     case HTTP1_AT_HEAD_LF:

@@ -15,6 +15,9 @@
 enum err_code http1_head_code(int status);
 /* The request or status line. */
 int http1_head_first(struct http1 *p, struct http_piece line, struct err *e);
+/* Takes the fields that come next, as many as stand there whole and plain; the rest of the input is for the way that says
+ * what is wrong with it, or waits. */
+int http1_head_lines(struct http1 *p, struct span in, size_t *ret_used, struct err *e);
 /* The field that was added last. */
 int http1_head_field(struct http1 *p, struct err *e);
 /* The same in a trailer: fields that frame or route a message may not come late. */

@@ -509,6 +509,50 @@ static void test_responses(void **state)
 }
 
 /* What an absolute target says wins over Host, for every reader of the head. */
+static void read_head(struct http1 *p, struct span in, size_t cut)
+{
+    enum http1_event ev = HTTP1_MORE;
+    struct span data;
+    struct err e;
+
+    http1_init(p, HTTP1_REQUEST, NULL);
+    for (size_t at = 0, used; ev == HTTP1_MORE && at < in.n; at += used)
+        ev = http1_feed(p, span_slice(in, at, at + cut), &used, &data, &e);
+    assert_int_equal(ev, HTTP1_HEAD);
+}
+
+/* Names and values of every length around a register's, with all that may stand in them: the same whole and byte by byte. */
+static void test_fields_of_all_lengths(void **state)
+{
+    static const char names[] = "X-Ab_Z0'9-longer.Than~Two^Registers!of|16*bYtes";
+    static const char values[] = "v\tal ue \xc3\xa4@[`{~ \t of more than two registers' 16 bytes";
+
+    (void)state;
+    for (size_t n = 1; n < sizeof names; n++) {
+        OWN(buf_done) struct buf in = BUF_INIT(LOG_MAX_BYTES);
+        OWN(http1_done) struct http1 whole, cut;
+
+        note(&in, "GET / HTTP/1.1\r\n" HOST);
+        for (size_t v = 0; v < sizeof values; v++)
+            note(&in, "%.*s:%s%.*s%s\r\n", (int)n, names, v % 3 ? " " : "", (int)v, values,
+                 v % 5 ? "" : "\t ");
+        note(&in, "\r\nAnd a body behind it");
+        read_head(&whole, buf_span(&in), in.n);
+        read_head(&cut, buf_span(&in), 1);
+        assert_int_equal(http_head_count(&whole.head), sizeof values + 1);
+        for (size_t i = 0; i < http_head_count(&whole.head); i++) {
+            struct span a[2], b[2];
+
+            http_head_field(&whole.head, i, &a[0], &a[1]);
+            http_head_field(&cut.head, i, &b[0], &b[1]);
+            assert_true(span_eq(a[0], b[0]) && span_eq(a[1], b[1]));
+            assert_int_equal(a[0].n, i ? n : strlen("host"));
+            for (size_t k = 0; i && k < n; k++)
+                assert_int_equal(a[0].p[k], http_token_fold[(uint8_t)names[k]]);
+        }
+    }
+}
+
 static void test_authority_wins(void **state)
 {
     OWN(http1_done) struct http1 p;
@@ -577,9 +621,13 @@ static void test_next(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_requests),  cmocka_unit_test(test_bad_requests),
-        cmocka_unit_test(test_limits),         cmocka_unit_test(test_responses),
-        cmocka_unit_test(test_authority_wins), cmocka_unit_test(test_idle_is_small),
+        cmocka_unit_test(test_good_requests),
+        cmocka_unit_test(test_bad_requests),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_responses),
+        cmocka_unit_test(test_fields_of_all_lengths),
+        cmocka_unit_test(test_authority_wins),
+        cmocka_unit_test(test_idle_is_small),
         cmocka_unit_test(test_next),
     };
 
