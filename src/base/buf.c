@@ -103,19 +103,6 @@ int buf_reserve(struct buf *b, size_t n, struct err *e)
     return 0;
 }
 
-void buf_grown(struct buf *b, size_t n)
-{
-    assert(n <= buf_room(b));
-    b->n += n;
-    if (b->p)
-        b->p[b->n] = '\0';
-}
-
-size_t buf_room(const struct buf *b)
-{
-    return b->cap ? b->cap - 1 - b->n : 0;
-}
-
 int buf_add(struct buf *b, struct span s, struct err *e)
 {
     if (s.n == 0)

@@ -86,9 +86,18 @@ int buf_vaddf(struct buf *b, struct err *e, const char *fmt, va_list ap);
 size_t buf_add_capped(struct buf *b, struct span s);
 /* Room for `n` more bytes at b->p + b->n; the caller then raises b->n itself with buf_grown(). */
 int buf_reserve(struct buf *b, size_t n, struct err *e);
-void buf_grown(struct buf *b, size_t n);
 /* Bytes that can be written behind the end without another allocation. */
-size_t buf_room(const struct buf *b);
+static inline size_t buf_room(const struct buf *b)
+{
+    return b->cap ? b->cap - 1 - b->n : 0;
+}
+static inline void buf_grown(struct buf *b, size_t n)
+{
+    assert(n <= buf_room(b));
+    b->n += n;
+    if (b->p)
+        b->p[b->n] = '\0';
+}
 
 static inline struct span buf_span(const struct buf *b)
 {

@@ -324,6 +324,20 @@ void http_answer_pass(struct http_exchange *x, struct span name, struct span val
         log_error("http.field", KV("name", name), KV("err", &e));
 }
 
+void http_answer_pass_from(struct http_exchange *x, const struct http_head *from, size_t i)
+{
+    struct span name, value;
+    struct err e;
+
+    http_head_field(from, i, &name, &value);
+    if (!x->answer.text.p) /* most goes on: one allocation for it */
+        http_head_reserve(&x->answer, from->text.n);
+    if (i >= from->sound)
+        http_answer_pass(x, name, value);
+    else if (http_head_add_from(&x->answer, from, i, &e) < 0)
+        log_error("http.field", KV("name", name), KV("err", &e));
+}
+
 void http_answer_field(struct http_exchange *x, const char *name, struct span value)
 {
     http_answer_pass(x, span_cstr(name), value);

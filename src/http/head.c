@@ -29,7 +29,7 @@ void http_head_clear(struct http_head *h)
     static const struct http_piece none;
 
     buf_clear(&h->text);
-    h->field_count = 0;
+    h->field_count = h->sound = 0;
     h->method = h->target = h->authority = h->scheme = h->protocol = none;
     h->status = 0;
     h->minor = 1;
@@ -65,6 +65,7 @@ int http_head_copy(struct http_head *to, const struct http_head *from, struct er
     if (from->field_count)
         memcpy(to->fields, from->fields, from->field_count * sizeof to->fields[0]);
     to->field_count = from->field_count;
+    to->sound = from->sound;
     to->method = from->method;
     to->target = from->target;
     to->authority = from->authority;
@@ -209,6 +210,7 @@ int http_head_add_piece(struct http_head *h, struct http_piece name, struct http
 
 static int add_copy(struct http_head *h, struct span name, struct span value, struct err *e)
 {
+    uint32_t at = (uint32_t)h->text.n;
     struct http_field *f;
 
     if (buf_reserve(&h->text, name.n + value.n, e) < 0)
@@ -216,8 +218,13 @@ static int add_copy(struct http_head *h, struct span name, struct span value, st
     f = new_field(h, e);
     if (!f)
         return -1;
-    (void)add_text(h, name, &f->name, e); /* both fit now */
-    (void)add_text(h, value, &f->value, e);
+    *f = (struct http_field){ { at, (uint32_t)name.n },
+                              { at + (uint32_t)name.n, (uint32_t)value.n } };
+    if (name.n)
+        memcpy(h->text.p + at, name.p, name.n);
+    if (value.n)
+        memcpy(h->text.p + at + name.n, value.p, value.n);
+    buf_grown(&h->text, name.n + value.n);
     return 0;
 }
 
@@ -226,7 +233,11 @@ int http_head_add_from(struct http_head *h, const struct http_head *from, size_t
     struct span name, value;
 
     http_head_field(from, i, &name, &value);
-    return add_copy(h, name, value, e);
+    if (add_copy(h, name, value, e) < 0)
+        return -1;
+    if (i < from->sound && h->sound == h->field_count - 1)
+        h->sound++;
+    return 0;
 }
 
 int http_head_add(struct http_head *h, struct span name, struct span value, struct err *e)
@@ -282,12 +293,16 @@ static bool name_is(const struct http_head *h, const struct http_field *f, struc
 size_t http_head_remove(struct http_head *h, const char *name)
 {
     struct span key = span_cstr(name);
-    uint32_t kept = 0, before = h->field_count;
+    uint32_t kept = 0, before = h->field_count, sound = 0;
 
-    for (uint32_t i = 0; i < before; i++)
-        if (!name_is(h, &h->fields[i], key))
-            h->fields[kept++] = h->fields[i];
+    for (uint32_t i = 0; i < before; i++) {
+        if (name_is(h, &h->fields[i], key))
+            continue;
+        sound += i < h->sound;
+        h->fields[kept++] = h->fields[i];
+    }
     h->field_count = kept;
+    h->sound = sound;
     return before - kept;
 }
 

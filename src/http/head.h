@@ -28,6 +28,8 @@ struct http_head {
     struct buf text;
     struct http_field *fields;
     uint32_t field_count, field_cap, field_max;
+    uint32_t
+        sound; /* so many fields, from the first on, were found fit for the wire when they were read */
     struct http_piece method; /* empty in a response */
     struct http_piece target; /* raw, as on the wire; h2's :path */
     struct http_piece

@@ -221,6 +221,7 @@ int http1_head_field(struct http1 *p, struct err *e)
 {
     struct span name, value;
 
+    p->head.sound = p->head.field_count; /* its bytes were looked at, each on its way here */
     http_head_field(&p->head, p->head.field_count - 1, &name, &value);
     switch (name.n) { /* the length alone rules nearly every field out */
     case sizeof "host" - 1:

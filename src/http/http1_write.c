@@ -95,26 +95,32 @@ int http1_write_status(struct buf *out, int status, struct err *e)
     return 0;
 }
 
-int http1_write_field(struct buf *out, struct span name, struct span value, struct err *e)
+static int put_field(struct buf *out, struct span name, struct span value, struct err *e)
 {
+    size_t n = name.n + value.n + 4;
     uint8_t *at;
 
-    if (!http_name_is_valid(name))
-        return err_set(e, ERR_INVALID, "cannot send header '%.*s': its name is not a token",
-                       SPAN_ARG(name));
-    if (!http_value_is_valid(value))
-        return err_set(e, ERR_INVALID, "cannot send header '%.*s': control byte in its value",
-                       SPAN_ARG(name));
-    if (buf_reserve(out, name.n + value.n + 4, e) < 0)
+    if (buf_reserve(out, n, e) < 0)
         return -1;
     at = out->p + out->n;
     memcpy(at, name.p, name.n);
     memcpy(at + name.n, ": ", 2);
     if (value.n)
         memcpy(at + name.n + 2, value.p, value.n);
-    memcpy(at + name.n + 2 + value.n, "\r\n", 2);
-    buf_grown(out, name.n + value.n + 4);
+    memcpy(at + n - 2, "\r\n", 2);
+    buf_grown(out, n);
     return 0;
+}
+
+int http1_write_field(struct buf *out, struct span name, struct span value, struct err *e)
+{
+    if (!http_name_is_valid(name))
+        return err_set(e, ERR_INVALID, "cannot send header '%.*s': its name is not a token",
+                       SPAN_ARG(name));
+    if (!http_value_is_valid(value))
+        return err_set(e, ERR_INVALID, "cannot send header '%.*s': control byte in its value",
+                       SPAN_ARG(name));
+    return put_field(out, name, value, e);
 }
 
 int http1_write_field_u64(struct buf *out, const char *name, uint64_t value, struct err *e)
@@ -133,13 +139,14 @@ int http1_write_head_end(struct buf *out, struct err *e)
     return buf_add(out, SPAN("\r\n"), e);
 }
 
-static int write_fields(struct buf *out, const struct http_head *h, struct err *e)
+int http1_write_fields(struct buf *out, const struct http_head *h, struct err *e)
 {
     for (size_t i = 0; i < http_head_count(h); i++) {
         struct span name, value;
 
         http_head_field(h, i, &name, &value);
-        if (http1_write_field(out, name, value, e) < 0)
+        if (i < h->sound ? put_field(out, name, value, e) < 0
+                         : http1_write_field(out, name, value, e) < 0)
             return -1;
     }
     return 0;
@@ -174,7 +181,7 @@ int http1_write_request(struct buf *out, const struct http_head *h, struct err *
     if (!http_head_get(h, "host").p &&
         http1_write_field(out, SPAN("host"), http_head_authority(h), e) < 0)
         return roll_back(out, before);
-    if (write_fields(out, h, e) < 0 || http1_write_head_end(out, e) < 0)
+    if (http1_write_fields(out, h, e) < 0 || http1_write_head_end(out, e) < 0)
         return roll_back(out, before);
     return 0;
 }
@@ -183,7 +190,7 @@ int http1_write_response(struct buf *out, const struct http_head *h, struct err 
 {
     size_t before = out->n;
 
-    if (http1_write_status(out, h->status, e) < 0 || write_fields(out, h, e) < 0 ||
+    if (http1_write_status(out, h->status, e) < 0 || http1_write_fields(out, h, e) < 0 ||
         http1_write_head_end(out, e) < 0)
         return roll_back(out, before);
     return 0;
@@ -216,8 +223,8 @@ int http1_write_last_chunk(struct buf *out, const struct http_head *trailers, st
 {
     size_t before = out->n;
 
-    if (buf_add(out, SPAN("0\r\n"), e) < 0 || (trailers && write_fields(out, trailers, e) < 0) ||
-        buf_add(out, SPAN("\r\n"), e) < 0)
+    if (buf_add(out, SPAN("0\r\n"), e) < 0 ||
+        (trailers && http1_write_fields(out, trailers, e) < 0) || buf_add(out, SPAN("\r\n"), e) < 0)
         return roll_back(out, before);
     return 0;
 }

@@ -91,6 +91,47 @@ static void test_splitting_is_refused(void **state)
     }
 }
 
+/* What was read may be written unseen; what stands behind a field of our own making may not, wherever it came from. */
+static void test_only_what_was_read_goes_unseen(void **state)
+{
+    OWN(buf_done) struct buf out = BUF_INIT(1024);
+    OWN(http1_done) struct http1 p;
+    struct http_head h, copy;
+    struct span data;
+    struct err e;
+    size_t used;
+
+    (void)state;
+    http1_init(&p, HTTP1_REQUEST, NULL);
+    assert_int_equal(
+        http1_feed(&p, SPAN("GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\nB: 2\r\n\r\n"), &used, &data, &e),
+        HTTP1_HEAD);
+    assert_int_equal(p.head.sound, 3);
+    http_head_init(&h, 1024, 8);
+    http_head_init(&copy, 1024, 8);
+    http_head_set_status(&h, 200);
+    assert_int_equal(http_head_add_from(&h, &p.head, 1, &e), 0);
+    assert_int_equal(http_head_add_from(&h, &p.head, 2, &e), 0);
+    assert_int_equal(h.sound, 2);
+    assert_int_equal(http_head_add(&h, SPAN("c"), SPAN("3\r\nd: 4"), &e), 0);
+    assert_int_equal(http_head_add_from(&h, &p.head, 1, &e), 0);
+    assert_int_equal(h.sound, 2);
+    assert_int_equal(http_head_copy(&copy, &h, &e), 0);
+    assert_int_equal(http_head_remove(&copy, "a"),
+                     2); /* the wrong one moves up, and is no better for it */
+    assert_int_equal(copy.sound, 1);
+    assert_int_equal(http1_write_response(&out, &h, &e), -1);
+    assert_int_equal(http1_write_response(&out, &copy, &e), -1);
+    assert_int_equal(out.n, 0);
+    assert_int_equal(http_head_remove(&copy, "c"), 1);
+    assert_int_equal(http1_write_response(&out, &copy, &e), 0);
+    assert_string_equal(buf_cstr(&out), "HTTP/1.1 200 OK\r\nb: 2\r\n\r\n");
+    http_head_clear(&copy);
+    assert_int_equal(copy.sound, 0);
+    http_head_done(&h);
+    http_head_done(&copy);
+}
+
 static void test_chunks(void **state)
 {
     OWN(buf_done) struct buf out = BUF_INIT(64);
@@ -120,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_request),
         cmocka_unit_test(test_response),
         cmocka_unit_test(test_splitting_is_refused),
+        cmocka_unit_test(test_only_what_was_read_goes_unseen),
         cmocka_unit_test(test_chunks),
     };
 

@@ -230,7 +230,7 @@ struct http_join *http_join_start(struct http_exchange *x, const struct http_hea
 
         http_head_field(head, i, &name, &value);
         if (is_passed(name))
-            http_answer_pass(x, name, value);
+            http_answer_pass_from(x, head, i);
     }
     j->is_switching = true;
     http_answer_switch(x, upgrade, switched, j);

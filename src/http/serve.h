@@ -131,6 +131,7 @@ void http_on_drain(struct http_exchange *x, ev_fn fn, void *ctx);
 void http_answer_field(struct http_exchange *x, const char *name, struct span value);
 /* The same for a name that somebody else's head has. */
 void http_answer_pass(struct http_exchange *x, struct span name, struct span value);
+void http_answer_pass_from(struct http_exchange *x, const struct http_head *from, size_t i);
 void http_answer_fieldf(struct http_exchange *x, const char *name, const char *fmt, ...)
     PRINTF(3, 4);
 /* A whole answer. content_type NULL adds none. */

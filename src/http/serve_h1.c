@@ -427,7 +427,6 @@ static int stamp_h1(void *ctx, struct span name, struct span value, struct err *
 static int write_head(struct http_exchange *x, struct buf *out, struct err *e)
 {
     const struct http_head *h = &x->answer;
-    struct span name, value;
 
     if (!x->reader && !is_rest_short(x))
         x->keep_alive = false;
@@ -436,11 +435,8 @@ static int write_head(struct http_exchange *x, struct buf *out, struct err *e)
         x->keep_alive = false; /* HTTP/1.0: the end of the connection ends the body */
     if (http1_write_status(out, h->status, e) < 0 || http_exchange_stamp(x, stamp_h1, out, e) < 0)
         return -1;
-    for (size_t i = 0; i < http_head_count(h); i++) {
-        http_head_field(h, i, &name, &value);
-        if (http1_write_field(out, name, value, e) < 0)
-            return -1;
-    }
+    if (http1_write_fields(out, h, e) < 0)
+        return -1;
     if (x->is_chunked && http1_write_field(out, SPAN("transfer-encoding"), SPAN("chunked"), e) < 0)
         return -1;
     if (!x->keep_alive && http1_write_field(out, SPAN("connection"), SPAN("close"), e) < 0)

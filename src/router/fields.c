@@ -196,6 +196,6 @@ void fields_answer(struct http_exchange *x, const struct http_head *from, uint64
         if (span_is(name, "content-length"))
             (void)str_u64(value, UINT64_MAX - 1, ret_length);
         else if (!is_hop(name) && !(has_names && is_named(from, name)))
-            http_answer_pass(x, name, value);
+            http_answer_pass_from(x, from, i);
     }
 }
