@@ -94,8 +94,7 @@ static void detach(struct http_call *x)
         http_link_close(l); /* nobody waits for the dial any more */
 }
 
-/* Ends it from anywhere, verbs too; e is copied. */
-static void end_soon(struct http_call *x, const struct err *e)
+void http_call_end_soon(struct http_call *x, const struct err *e)
 {
     if (x->state >= CALL_ENDING)
         return;
@@ -145,7 +144,7 @@ void http_call_cancel(struct http_call *x)
     if (x->state >= CALL_ENDING)
         return;
     (void)err_set(&e, ERR_CANCELED, "the call to '%s' was called off", x->site->label);
-    end_soon(x, &e);
+    http_call_end_soon(x, &e);
 }
 
 bool http_call_has_left(const struct http_call *x)
@@ -181,7 +180,7 @@ static void on_wait(void *ctx)
                   x->has_head ? "'%s' sent nothing for %llu ms"
                               : "no answer from '%s' within %llu ms",
                   x->site->label, (unsigned long long)ms);
-    end_soon(x, &e);
+    http_call_end_soon(x, &e);
 }
 
 void http_call_watch(struct http_call *x)
@@ -203,7 +202,7 @@ static void total_over(void *ctx)
     struct err e;
 
     (void)err_set(&e, ERR_TIMEOUT, "the call to '%s' took too long", x->site->label);
-    end_soon(x, &e);
+    http_call_end_soon(x, &e);
 }
 
 /* ---- the beginning of a call ---- */
@@ -292,6 +291,12 @@ static void begin(void *ctx)
     http_call_connect(ctx);
 }
 
+/* A request that is whole, and a connection that waits for one: nothing there calls back before a later turn. */
+static bool can_go_now(const struct http_call *x)
+{
+    return x->is_ended && !x->had_fd && x->site->version == HTTP_V1 && x->site->idle;
+}
+
 struct http_call *http_call_start(struct http_client *c, const struct http_call_spec *spec)
 {
     struct http_call *x = ev_block_new(c->loop, sizeof *x);
@@ -312,12 +317,15 @@ struct http_call *http_call_start(struct http_client *c, const struct http_call_
     c->call_count++;
     set_target(x, &spec->to);
     if (set_request(x, spec, &e) < 0) {
-        end_soon(x, &e);
+        http_call_end_soon(x, &e);
         return x;
     }
     if (spec->total_ms)
         ev_timer_start(c->loop, &x->total, spec->total_ms, total_over, x);
-    ev_post(c->loop, &x->task, begin, x);
+    if (can_go_now(x))
+        http_call_connect(x);
+    else
+        ev_post(c->loop, &x->task, begin, x);
     return x;
 }
 
@@ -333,7 +341,7 @@ void http_call_write(struct http_call *x, struct span bytes)
     if (is_counted && bytes.n > x->stream_left) {
         (void)err_set(&e, ERR_INVALID, "the body for '%s' is longer than was announced",
                       x->site->label);
-        end_soon(x, &e);
+        http_call_end_soon(x, &e);
         return;
     }
     if (is_counted)
@@ -341,7 +349,7 @@ void http_call_write(struct http_call *x, struct span bytes)
     if (x->state == CALL_OPEN)
         x->link->ops->write(x, bytes);
     else if (buf_add(&x->body, bytes, &e) < 0)
-        end_soon(x, &e);
+        http_call_end_soon(x, &e);
 }
 
 bool http_call_is_full(const struct http_call *x)
@@ -358,7 +366,7 @@ void http_call_end(struct http_call *x, const struct http_head *trailers)
     if (x->stream_left != HTTP_BODY_CHUNKED && x->stream_left) {
         (void)err_set(&e, ERR_INVALID, "the body for '%s' is shorter than was announced",
                       x->site->label);
-        end_soon(x, &e);
+        http_call_end_soon(x, &e);
         return;
     }
     x->is_ended = true;
@@ -366,7 +374,7 @@ void http_call_end(struct http_call *x, const struct http_head *trailers)
         x->trailers = NEW(struct http_head);
         http_head_init(x->trailers, HTTP_TRAILER_MAX_BYTES, HTTP_TRAILER_MAX_FIELDS);
         if (http_head_copy(x->trailers, trailers, &e) < 0) {
-            end_soon(x, &e);
+            http_call_end_soon(x, &e);
             return;
         }
     }

@@ -84,7 +84,7 @@ static void h1_begin(struct http_call *x)
             http_link_keep(l);
         else
             http_link_close(l);
-        http_call_fail(x, &e);
+        http_call_end_soon(x, &e);
         return;
     }
     http1_set_method(&l->parser, http_head_method(&x->head));

@@ -159,6 +159,8 @@ void http_call_connect(struct http_call *x);
 void http_call_succeed(struct http_call *x, const struct http_head *trailers);
 /* It cannot be; from events only. Detaches the call first if its link still has it. */
 void http_call_fail(struct http_call *x, const struct err *e);
+/* The same from anywhere, verbs too: it is told in a later turn. */
+void http_call_end_soon(struct http_call *x, const struct err *e);
 /* The connection went, or the stream was refused: again on a fresh one, or on_done. From events only. */
 void http_call_lost(struct http_call *x, bool is_unheard, const struct err *e);
 /* The last event was on_upgrade. */

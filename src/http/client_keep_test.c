@@ -29,6 +29,45 @@ static void test_calls_share_a_connection_one_after_another(void **state)
     close_world(&w);
 }
 
+/* On its way before the verb returns; what becomes of it, even that it cannot be said, is told later all the same. */
+static void test_a_whole_request_leaves_at_once(void **state)
+{
+    static const struct answer answers[] = { ANSWER(OK_HI), ANSWER(OK_HI), ANSWER(OK_HI) };
+    struct result first = { 0 }, second = { 0 }, bad = { 0 };
+    struct http_call_spec spec;
+    struct http_head head;
+    struct world w;
+    struct err e;
+
+    (void)state;
+    open_world(&w);
+    testserver_script(&w.server, answers, LEN(answers));
+    spec = make_spec(&w, "GET", &first);
+    start(&w, &spec, &first);
+    assert_false(http_call_has_left(first.call)); /* there is no connection yet */
+    await(&w, &first);
+    spec = make_spec(&w, "GET", &second);
+    start(&w, &spec, &second);
+    assert_true(http_call_has_left(second.call));
+    await(&w, &second);
+    assert_int_equal(second.status, 200);
+    http_head_init(&head, 1024, 8);
+    assert_int_equal(http_head_set_request(&head, SPAN("GET"), SPAN("/a blank"), &e), 0);
+    spec = make_spec(&w, "GET", &bad);
+    spec.head = &head;
+    start(&w, &spec, &bad);
+    assert_int_equal(bad.dones, 0);
+    await(&w, &bad);
+    assert_true(bad.is_failed);
+    assert_int_equal(bad.err.code, ERR_INVALID);
+    assert_int_equal(w.server.conn_count, 1);
+    http_head_done(&head);
+    buf_done(&first.body);
+    buf_done(&second.body);
+    buf_done(&bad.body);
+    close_world(&w);
+}
+
 static void test_bytes_behind_an_answer_end_the_connection(void **state)
 {
     static const struct answer answers[] = {
@@ -320,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_share_a_connection_one_after_another),
+        cmocka_unit_test(test_a_whole_request_leaves_at_once),
         cmocka_unit_test(test_bytes_behind_an_answer_end_the_connection),
         cmocka_unit_test(test_what_is_said_again_on_a_fresh_connection),
         cmocka_unit_test(test_nothing_is_said_a_third_time),
