@@ -16,6 +16,7 @@ from lib import controlplane
 CLIENTS = 32
 WATCHERS = 100
 LISTED = 10000
+TRIES = 3  # of a round
 NAMES = {"real": "kube-apiserver + etcd", "ours": "silica apiserver"}
 BODY = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"@NAME@","labels":{"app":"bench"}},"data":{"n":"@N@","text":"%s"}}' % ("x" * 200)
 
@@ -73,15 +74,18 @@ def start(bench, stack):
 
 
 def rounds(bench, row, targets, measure, unit):
-    """measure(target) once per target and round; the figures' medians, and the rounds for ratios."""
-    got = []
-    for _ in range(bench.rounds):
-        got.append({})
+    """measure(target) once per target and round; the figures' medians, and the rounds for ratios. A round during which neighbours
+    held the processors is done again."""
+    def one_round():
+        each = {}
         for t in targets:
             try:
-                got[-1][t.api.kind] = measure(t)
+                each[t.api.kind] = measure(t)
             except load.Failed as e:
                 bench.add(row, t.who, None, unit, str(e)[-200:])
+        return each
+
+    got = [load.undisturbed(one_round, TRIES)[0] for _ in range(bench.rounds)]
     for t in targets:
         values = [r[t.api.kind] for r in got if t.api.kind in r]
         if values:
@@ -164,19 +168,25 @@ def reads(bench, targets):
     beside_lists(bench, targets, paths)
 
 
+def mixed(bench, t, path):
+    t.spaces += 1
+    t.body.write_text(BODY.replace("@NAME@", f"mixed-{t.spaces}-@NAME@"))  # n0 and so on are taken
+    try:
+        return t.load(path, "mixed", 1, 400 if bench.quick else 4000)
+    finally:
+        t.body.write_text(BODY)
+
+
 def beside_lists(bench, targets, paths):
     """How much longer a create takes while others list. One long run each instead of rounds: a disk's own slowest hundredth may take
     10 ms, so the p99 of few creates says what the disk did. Those beside lists and those alone come in short turns on the same disk."""
     os.sync()  # what the loads before left to be written
     for t in targets:
-        t.body.write_text(BODY.replace("@NAME@", "mixed-@NAME@"))  # n0 and so on are taken
         try:
-            got = t.load(paths[t.api.kind], "mixed", 1, 400 if bench.quick else 4000)
+            got, _ = load.undisturbed(lambda t=t: mixed(bench, t, paths[t.api.kind]), TRIES)
         except load.Failed as e:
             bench.add("kube-mixed", t.who, None, "ms p99 more", str(e)[-200:])
             continue
-        finally:
-            t.body.write_text(BODY)
         more = {share: (got[f"{share}_us"] - got[f"alone_{share}_us"]) / 1000 for share in ("p50", "p99")}
         bench.add("kube-mixed", t.who, more["p99"], "ms p99 more",
                   f"p50 {more['p50']:.1f} ms more; create p50 {got['p50_us'] / 1000:.1f} ms and p99 {got['p99_us'] / 1000:.1f} ms,"

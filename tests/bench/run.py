@@ -73,20 +73,22 @@ def main():
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silica-bench-")))
         bench = rows.Bench(pathlib.Path(args.build) / "tests" / "bench", args.quick, work)
-        servers, failed = rows.Started(stack), {}
+        servers, failed, taken = rows.Started(stack), {}, {}
         for name in wanted:
-            began = time.monotonic()
+            began, neighbours = time.monotonic(), load.Neighbours()
             print(f"run.py: {name} ...", end="", file=sys.stderr, flush=True)
             try:
                 rows.ROWS[name](bench, servers)
             except load.Failed as e:  # the others are worth having all the same
                 failed[name] = str(e)
+            taken[name] = neighbours.share()
             print(f" {time.monotonic() - began:.0f} s{': ' + failed[name] if name in failed else ''}", file=sys.stderr, flush=True)
     if args.output == "json":
-        print(json.dumps({"machine": about, "figures": bench.figures, "goals": bench.goals,
+        print(json.dumps({"machine": about, "taken": taken, "figures": bench.figures, "goals": bench.goals,
                           "missing": servers.why, "failed": failed}, indent=1))
     else:
         show(bench, about)
+        print("of the processors others on the host took: " + ", ".join(f"{share:.1%} during {name}" for name, share in taken.items()))
         for name, why in failed.items():
             print(f"row {name} failed: {why}")
     return 1 if failed else 0
