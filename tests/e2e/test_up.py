@@ -404,12 +404,18 @@ def test_sandboxes_outlive_all_of_it(fresh):
 
 def test_a_newer_program_takes_over(fresh, tmp_path):
     """The program is replaced by another one, as an update does it, and the old one's file is gone: its sandboxes run on, and the new one has them."""
+    def members():
+        return {p["metadata"]["name"] for p in fresh.api.call("GET", "/api/v1/namespaces/default/pods?labelSelector=%21silica.dev%2Fpart")["items"]}
+
     old = tmp_path / "silica"
     shutil.copy2(program(), old)
+    fresh.wait_warm()  # what was not begun yet would begin then
+    ended = members()
     assert fresh.end() == 0
     fresh.run("down", "--sandboxes", check=False)
     fresh.program = str(old)
     fresh.start()
+    wait_until(lambda: not members() & ended, 60, "members whose sandboxes were ended are replaced")
     fresh.wait_warm()
     fresh.api.call("POST", CLAIMS, CLAIM)
     name = wait_until(lambda: fresh.api.call("GET", f"{CLAIMS}/mine").get("status", {}).get("sandbox"), 60)["name"]
