@@ -1,4 +1,5 @@
-/* Maps of ids, made with and without a process in reserve. Built static as well: there it runs on a strand. */
+/* Maps of ids, made with and without a process in reserve. Here it is a fork: strands are for static programs, whose volumes
+ * the end-to-end tests look at. */
 #include "isolate/holder.h"
 
 #include "base/fd.h"
