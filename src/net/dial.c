@@ -3,10 +3,9 @@
 #include "ev/io.h"
 #include "ev/timer.h"
 #include "net/limits.h"
+#include "net/tcp.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 
 #define DIAL_NAME_BYTES  256 /* a DNS name has at most 253 */
 #define DIAL_PLACE_BYTES 64  /* a Pod's uid has 36 */
@@ -185,15 +184,11 @@ static void shake(void *ctx, unsigned ready)
 }
 
 /* Probes find a dead peer that a watch would wait for forever, as it sends nothing itself. */
-static void set_tcp(int fd)
+static void set_tcp(int fd, const struct net_addr *peer)
 {
-    static const int on = 1, idle_s = DIAL_KEEPALIVE_S, step_s = DIAL_KEEPALIVE_S, probes = 3;
+    static const struct net_tcp_probes probes = { DIAL_KEEPALIVE_S, DIAL_KEEPALIVE_S, 3 };
 
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step_s, sizeof step_s);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    net_tcp_set(fd, peer, &probes);
 }
 
 /* The first to connect: the others are dropped. */
@@ -207,8 +202,7 @@ static void won(struct attempt *a)
     d->fd_at = a->at;
     d->fd = take_fd(&a->fd);
     stop_attempts(d);
-    if (d->addrs[d->fd_at].sa.ss_family != AF_UNIX)
-        set_tcp(d->fd);
+    set_tcp(d->fd, &d->addrs[d->fd_at]);
     if (!d->maker) {
         finish(d, NULL);
         return;
@@ -379,6 +373,7 @@ static void begin(void *ctx);
 static void on_plugged(void *ctx, int fd, const struct err *e)
 {
     struct dial *d = ctx;
+    struct net_addr peer = { .len = sizeof peer.sa };
     char text[DIAL_NAME_BYTES + 16];
 
     d->errand = NULL;
@@ -388,7 +383,8 @@ static void on_plugged(void *ctx, int fd, const struct err *e)
         finish_later(d);
     } else if (!e) {
         d->fd = fd;
-        set_tcp(fd);
+        if (getpeername(fd, (struct sockaddr *)&peer.sa, &peer.len) == 0)
+            set_tcp(fd, &peer);
         finish(d, NULL);
     } else if (e->code == ERR_NOT_FOUND) {
         d->plug = NULL;

@@ -513,10 +513,17 @@ static void test_names_are_resolved_without_blocking(void **state)
     assert_string_equal(
         o.err.msg, "cannot connect to 'silent.test:80': the name was not resolved within 30 ms");
 
+    resolver_free(r);
+    /* One that goes on asking, however long this process is kept waiting. */
+    assert_int_equal(resolver_new(w.loop,
+                                  &(struct resolver_config){
+                                      .servers = dns.servers, .try_ms = 60000, .tries = 1 },
+                                  &r, &e),
+                     0);
     d = start(
         &w,
         &(struct dial_spec){
-            .host = "silent.test", .port = 80, .timeout_ms = 5000, .resolver = resolver_dial(r) },
+            .host = "silent.test", .port = 80, .timeout_ms = 60000, .resolver = resolver_dial(r) },
         &o);
     side_idle(w.loop, 10);
     dial_cancel(d);

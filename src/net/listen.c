@@ -4,10 +4,9 @@
 #include "ev/io.h"
 #include "ev/timer.h"
 #include "net/limits.h"
+#include "net/tcp.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -59,22 +58,11 @@ static void on_acceptable(void *ctx, unsigned ready)
     }
 }
 
-/* Connections have from birth what their listener has: nothing to set for each. Probes find a peer that is gone
- * without a word, which nobody would notice while its request runs or its stream is silent. */
-static void set_tcp(int fd)
-{
-    static const int on = 1, idle_s = NET_KEEPALIVE_S, step_s = NET_KEEPALIVE_S / 4, probes = 4;
-
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step_s, sizeof step_s);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-}
-
 int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx,
                   struct net_listener **ret, struct err *e)
 {
+    /* A peer that is gone, which nobody would notice while its request runs or its stream is silent. */
+    static const struct net_tcp_probes probes = { NET_KEEPALIVE_S, NET_KEEPALIVE_S / 4, 4 };
     struct net_listener *l = NEW(struct net_listener);
 
     l->loop = loop;
@@ -91,8 +79,7 @@ int net_listen_fd(struct ev_loop *loop, int fd, net_accept_fn fn, void *ctx,
         free(l);
         return -1;
     }
-    if (l->addr.sa.ss_family != AF_UNIX)
-        set_tcp(fd);
+    net_tcp_set(fd, &l->addr, &probes);
     ev_io_want(&l->io, EV_READ);
     *ret = l;
     return 0;

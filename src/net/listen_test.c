@@ -124,6 +124,40 @@ static void test_connections_have_what_their_listener_has(void **state)
     close_door(&d);
 }
 
+static void assert_congestion(int fd, const char *want)
+{
+    char is[16] = "";
+    socklen_t n = sizeof is - 1;
+
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, is, &n), 0);
+    assert_string_equal(is, want);
+}
+
+/* Whatever the host has for its network, which is what a listener at all addresses keeps. */
+static void test_only_the_loopback_has_no_model_of_its_path(void **state)
+{
+    char hosts[16] = "";
+    socklen_t n = sizeof hosts - 1;
+    OWN_FD int plain_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct door d;
+    int fd;
+
+    (void)state;
+    open_door(&d, "127.0.0.1:0");
+    fd = knock(net_listener_addr(d.l));
+    wait_for(&d, 1, 5000);
+    assert_congestion(d.fds[0], "reno");
+    (void)close(fd);
+    close_door(&d);
+    assert_int_equal(getsockopt(plain_fd, IPPROTO_TCP, TCP_CONGESTION, hosts, &n), 0);
+    open_door(&d, "0.0.0.0:0");
+    fd = knock(net_listener_addr(d.l));
+    wait_for(&d, 1, 5000);
+    assert_congestion(d.fds[0], hosts);
+    (void)close(fd);
+    close_door(&d);
+}
+
 static void test_a_dead_socket_file_is_replaced_a_live_one_is_not(void **state)
 {
     char path[] = "/tmp/silica-listen-XXXXXX", text[64];
@@ -232,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_port_zero_becomes_a_real_one_and_accepts),
         cmocka_unit_test(test_connections_have_what_their_listener_has),
+        cmocka_unit_test(test_only_the_loopback_has_no_model_of_its_path),
         cmocka_unit_test(test_a_dead_socket_file_is_replaced_a_live_one_is_not),
         cmocka_unit_test(test_a_file_that_is_no_socket_is_spared),
         cmocka_unit_test(test_a_taken_port_is_said_with_a_hint),
