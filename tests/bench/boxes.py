@@ -79,7 +79,7 @@ def run(bench, servers, interleave, ratio):
                    ("bubblewrap", exited(bench, *BWRAP, "/bin/true")),
                    ("crun", oci(bench, "crun")), ("runc", oci(bench, "runc")),
                    ("bare", exited(bench, "/bin/true"))]
-    rounds = interleave(bench, "run", contestants, "us median of 20")
+    rounds = interleave(bench, "run", contestants, "us median of 20", bench.many)
     bench.goal("run", "silica run over bubblewrap, wall time", ratio(rounds, "silica run", "bubblewrap"), 0.9, at_most=True)
     bench.goal("run", "engine calls over bubblewrap, wall time", ratio(rounds, "engine calls", "bubblewrap"), 0.6, at_most=True)
 
@@ -94,7 +94,7 @@ def first(bench, servers, interleave, ratio):
 def inside(bench, servers, interleave, ratio):
     contestants = [("bare spawn+wait", lambda: 1e6 / bench.helper("ceiling", 1, 1000, "bare")["rate"]),
                    ("exec in a sandbox", boxes(bench, "exec", 500))]
-    rounds = interleave(bench, "inside", contestants, "us")
+    rounds = interleave(bench, "inside", contestants, "us", bench.many)
     bench.goal("inside", "exec in a running sandbox over the bare spawn+wait",
                ratio(rounds, "exec in a sandbox", "bare spawn+wait"), 1.3, at_most=True)
 

@@ -163,5 +163,5 @@ def undisturbed(measure, tries=4, limit=0.01):
             best = (got, share)
         if share <= limit:
             break
-        settle()
+        settle(1)
     return best

@@ -30,6 +30,7 @@ class Bench:
         self.tools, self.quick, self.work = tools, quick, work
         self.rounds = 3 if quick else 5
         self.seconds = 1 if quick else 3
+        self.many = 3 if quick else 15  # rounds, of what is short enough for a neighbour to hit one side of a round alone
         self.figures, self.goals = [], []
 
     def add(self, row, who, value, unit, note=""):
@@ -69,10 +70,10 @@ class Started:
         return self.have.get(kind)
 
 
-def interleave(bench, row, contestants, unit):
-    """Measures every contestant once per round, forth and back in turn, so that a neighbour's burst hits all alike and a
-    slow drift none more than others. Returns the rounds: one {who: value} each. A contestant that fails once is out, with
-    the reason as its note."""
+def interleave(bench, row, contestants, unit, count=None):
+    """Measures every contestant once per round, bench.rounds of them or count, forth and back in turn, so that a neighbour's
+    burst hits all alike and a slow drift none more than others. Returns the rounds: one {who: value} each. A contestant that
+    fails once is out, with the reason as its note."""
     rounds, out = [], {}
 
     def one_round(order):
@@ -87,7 +88,7 @@ def interleave(bench, row, contestants, unit):
             load.settle()
         return got
 
-    for i in range(bench.rounds):
+    for i in range(count or bench.rounds):
         order = contestants[::-1] if i % 2 else contestants
         rounds.append(load.undisturbed(lambda order=order: one_round(order), 2)[0])
     for who, _ in contestants:
