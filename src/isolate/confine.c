@@ -184,19 +184,12 @@ int confine_capabilities(struct err *e)
     return 0;
 }
 
-static int load(const struct sock_filter *lines, size_t n, struct err *e)
+int confine_calls(struct err *e)
 {
-    struct sock_fprog program = { .len = (unsigned short)n,
-                                  .filter = (struct sock_filter *)(uintptr_t)lines };
+    struct sock_fprog program = { .len = LEN(seccomp_filter),
+                                  .filter = (struct sock_filter *)(uintptr_t)seccomp_filter };
 
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
         return err_sys(e, "cannot filter system calls");
     return 0;
-}
-
-int confine_calls(struct err *e)
-{
-    return load(seccomp_allowed, LEN(seccomp_allowed), e) < 0
-               ? -1
-               : load(seccomp_refused, LEN(seccomp_refused), e);
 }

@@ -1,285 +1,395 @@
-/* seccomp_gen: runs at build time and prints the sandbox's two filters as C tables, so that no start pays for building
- * them (1.3-1.6 ms) and the programs need no libseccomp.
+/* seccomp_gen: runs at build time and prints the sandbox's filter as a C table, so that no start pays for building it
+ * (1.3-1.6 ms) and the programs need no libseccomp; here it knows the calls' numbers.
  *
- * The first lists what may be called: the rest is ENOSYS, other architectures (i386, x32) too, so programs take the way
- * they have for older kernels. The second refuses single arguments with the error programs expect for them. Two, because
- * the kernel reads some arguments as 32 bits, and to allow "anything but this value" can only be said of 64.
+ * What is not listed is ENOSYS, other architectures (i386, x32) too, so programs take the way they have for older kernels.
+ * Some calls are refused by an argument, with the error programs expect for it.
  *
- * Loading takes the kernel half a microsecond for each instruction (it compiles them), in every sandbox. So calls that may
- * be made with any arguments stand before libseccomp's program as a tree of ranges, a fourth of what it would write.
+ * Loading takes the kernel half a microsecond for each instruction (it compiles them), and 20 for each filter, in every
+ * sandbox. So there is one filter, a tree of ranges of numbers whose leaves allow, refuse, or look at arguments:
+ *
+ *     arch -> nr -> tree -+-> allow
+ *                         +-> ENOSYS
+ *                         +-> rule of clone, socket, ioctl ... -+-> allow
+ *                                                               +-> EPERM, EAFNOSUPPORT ...
  */
 #include "base/own.h"
 #include "isolate/seccomp_calls.h"
 
+#include <endian.h>
 #include <errno.h>
-#include <linux/sched.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-
-#define LOW32 0xffffffffu
 
 #define NEW_NAMESPACES                                                                             \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
      CLONE_NEWNET)
 
-static void need(int rc, const char *what)
+_Noreturn static void give_up(const char *why)
 {
-    if (rc == 0)
-        return;
-    fprintf(stderr, "seccomp_gen: %s: %s\n", what, strerror(-rc));
+    fprintf(stderr, "seccomp_gen: %s\n", why);
     exit(1);
 }
 
-static scmp_filter_ctx begin(uint32_t otherwise)
-{
-    scmp_filter_ctx f = seccomp_init(otherwise);
+/* ---- a program whose jumps lead to places further on ---- */
 
-    if (!f)
-        exit(1);
-    need(seccomp_attr_set(f, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)), "bad architecture");
-    need(seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2), "binary tree");
-    return f;
+#define LINES_MAX  512
+#define PLACES_MAX 256
+#define JUMP_MAX   255 /* of a condition */
+
+enum { ON = -1 }; /* the next line, as a place */
+
+static struct line {
+    uint16_t code;
+    uint32_t k;
+    int yes, no; /* places */
+} lines[LINES_MAX];
+static int line_count;
+
+static struct place {
+    int at;         /* its line; -1: not there yet */
+    bool is_return; /* of `action`; these stand at the end */
+    uint32_t action;
+} places[PLACES_MAX];
+static int place_count;
+
+static int new_place(void)
+{
+    if (place_count == PLACES_MAX)
+        give_up("too many places");
+    places[place_count] = (struct place){ .at = -1 };
+    return place_count++;
 }
 
-static void allow_low32(scmp_filter_ctx f, int call, unsigned arg, uint64_t value)
+static void stand(int place)
 {
-    need(seccomp_rule_add(f, SCMP_ACT_ALLOW, call, 1,
-                          SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, LOW32, value)),
-         "allow by argument");
+    places[place].at = line_count;
 }
 
-static void allow_protocol(scmp_filter_ctx f, int family, int protocol)
+static void add(unsigned code, uint32_t k, int yes, int no)
 {
-    need(seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-                          SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, (uint64_t)family),
-                          SCMP_A2(SCMP_CMP_MASKED_EQ, LOW32, (uint64_t)protocol)),
-         "allow a protocol");
+    if (line_count == LINES_MAX)
+        give_up("too many lines");
+    lines[line_count++] = (struct line){ (uint16_t)code, k, yes, no };
 }
 
-static scmp_filter_ctx make_allowed(void)
+static int returns(uint32_t action)
 {
-    /* What is common over IP. The rest (SCTP, MPTCP, L2TP and their like) is code that tenants have no business in. */
-    static const int protocols[] = { 0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
-    scmp_filter_ctx f = begin(SCMP_ACT_ERRNO(ENOSYS));
+    int place;
 
-    need(seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-                          SCMP_A0(SCMP_CMP_MASKED_EQ, NEW_NAMESPACES, 0)),
-         "clone");
-    allow_low32(f, SCMP_SYS(socket), 0, AF_UNIX);
-    allow_low32(f, SCMP_SYS(socket), 0, AF_NETLINK);
-    for (size_t i = 0; i < LEN(protocols); i++) {
-        allow_protocol(f, AF_INET, protocols[i]);
-        allow_protocol(f, AF_INET6, protocols[i]);
+    for (int i = 0; i < place_count; i++)
+        if (places[i].is_return && places[i].action == action)
+            return i;
+    place = new_place();
+    places[place].is_return = true;
+    places[place].action = action;
+    return place;
+}
+
+static int allows(void)
+{
+    return returns(SECCOMP_RET_ALLOW);
+}
+
+static int refuses(int sys)
+{
+    return returns(SECCOMP_RET_ERRNO | ((uint32_t)sys & SECCOMP_RET_DATA));
+}
+
+static void load(size_t offset)
+{
+    add(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, ON, ON);
+}
+
+/* The kernel's own type of most arguments is an int, so the upper half is nothing; where it is looked at, a program that
+ * leaves something there means no value of ours. */
+static void load_low(size_t argument)
+{
+    load(offsetof(struct seccomp_data, args) + argument * 8 +
+         (__BYTE_ORDER == __LITTLE_ENDIAN ? 0 : 4));
+}
+
+static void load_high(size_t argument)
+{
+    load(offsetof(struct seccomp_data, args) + argument * 8 +
+         (__BYTE_ORDER == __LITTLE_ENDIAN ? 4 : 0));
+}
+
+static void if_is(uint32_t value, int yes, int no)
+{
+    add(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no);
+}
+
+static void if_any_bit(uint32_t bits, int yes, int no)
+{
+    add(BPF_JMP | BPF_JSET | BPF_K, bits, yes, no);
+}
+
+static unsigned jump(int from, int place)
+{
+    int to = place == ON ? from + 1 : places[place].at;
+
+    if (to <= from || to - from - 1 > JUMP_MAX)
+        give_up("a jump that is too long, or leads back");
+    return (unsigned)(to - from - 1);
+}
+
+static void print_program(void)
+{
+    for (int i = 0; i < place_count; i++) {
+        if (!places[i].is_return)
+            continue;
+        stand(i);
+        add(BPF_RET | BPF_K, places[i].action, ON, ON);
     }
-    allow_low32(f, SCMP_SYS(socketpair), 0, AF_UNIX);
-    allow_low32(f, SCMP_SYS(personality), 0, PER_LINUX);
-    allow_low32(f, SCMP_SYS(personality), 0, LOW32); /* asks, changes nothing */
-    return f;
-}
+    for (int i = 0; i < line_count; i++) {
+        const struct line *l = &lines[i];
+        bool is_condition = BPF_CLASS(l->code) == BPF_JMP;
 
-static void refuse_low32(scmp_filter_ctx f, int call, unsigned arg, uint64_t value, int sys)
-{
-    need(seccomp_rule_add(f, SCMP_ACT_ERRNO((uint32_t)sys), call, 1,
-                          SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, LOW32, value)),
-         "refuse by argument");
-}
-
-static void refuse_bit(scmp_filter_ctx f, const char *name, unsigned arg, uint64_t bit)
-{
-    int call = seccomp_syscall_resolve_name(name);
-
-    if (call < 0)
-        return; /* not known, so not allowed either */
-    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), call, 1,
-                          SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, bit, bit)),
-         "refuse by bit");
-}
-
-static scmp_filter_ctx make_refused(void)
-{
-    static const int protocols_tried[] = { IPPROTO_MPTCP, IPPROTO_SCTP, IPPROTO_DCCP,
-                                           IPPROTO_UDPLITE };
-    scmp_filter_ctx f = begin(SCMP_ACT_ALLOW);
-
-    /* Typing into the terminal of whoever reads it, and the console's own tricks. */
-    refuse_low32(f, SCMP_SYS(ioctl), 1, TIOCSTI, EPERM);
-    refuse_low32(f, SCMP_SYS(ioctl), 1, TIOCLINUX, EPERM);
-    for (unsigned bit = 0; bit < 32; bit++) {
-        uint64_t flag = 1ull << bit;
-
-        if (flag & NEW_NAMESPACES)
-            need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-                                  SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)),
-                 "clone");
+        printf("    { 0x%04x, %u, %u, 0x%08x },\n", l->code, is_condition ? jump(i, l->yes) : 0,
+               is_condition ? jump(i, l->no) : 0, l->k);
     }
-    /* Refusing may look at all 64 bits: a program that leaves something above the 32 means no family of ours. */
-    for (unsigned family = 0; family < AF_NETLINK; family++)
-        if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
-            refuse_low32(f, SCMP_SYS(socket), 0, family, EAFNOSUPPORT);
-    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-                          SCMP_A0(SCMP_CMP_GT, AF_NETLINK)),
-         "families");
-    /* It makes both sockets before it finds that they cannot be paired. */
-    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketpair), 1,
-                          SCMP_A0(SCMP_CMP_NE, AF_UNIX)),
-         "pairs");
-    /* Not allowed above either; programs that try these first want to hear that they are not there. */
-    for (size_t i = 0; i < LEN(protocols_tried); i++)
-        refuse_low32(f, SCMP_SYS(socket), 2, (uint64_t)protocols_tried[i], EPROTONOSUPPORT);
-    /* A set-user-ID file in a volume would outlive the sandbox and work for whoever runs it outside. Made with the bit a
-     * file is empty, and what fills it takes the bit away; so changing the mode is the only way to one. */
-    refuse_bit(f, "chmod", 1, S_ISUID);
-    refuse_bit(f, "fchmod", 1, S_ISUID);
-    refuse_bit(f, "fchmodat", 2, S_ISUID);
-    refuse_bit(f, "fchmodat2", 2, S_ISUID);
-    /* The limit of core files stays what confine.c made it; who sets it to 0 hears that it worked. */
-    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(0), SCMP_SYS(setrlimit), 1,
-                          SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE)),
-         "setrlimit");
-    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2,
-                          SCMP_A1(SCMP_CMP_MASKED_EQ, LOW32, RLIMIT_CORE), SCMP_A2(SCMP_CMP_NE, 0)),
-         "prlimit64");
-    /* PID 1 has the user's id, so its limits would be the user's to lower. */
-    refuse_low32(f, SCMP_SYS(prlimit64), 0, 1, EPERM);
+}
+
+/* ---- calls with an argument that decides ---- */
+
+static void rule_clone(void)
+{
+    load_low(0);
+    if_any_bit(NEW_NAMESPACES, refuses(EPERM), allows());
+}
+
+static void rule_socket(void)
+{
+    /* What is common over IP. The rest (SCTP, MPTCP, L2TP and their like) is code that tenants have no business in; programs
+     * that try some of it first want to hear that it is not there. */
+    static const uint32_t protocols[] = { 0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP,
+                                          IPPROTO_ICMPV6 };
+    static const uint32_t protocols_tried[] = { IPPROTO_MPTCP, IPPROTO_SCTP, IPPROTO_DCCP,
+                                                IPPROTO_UDPLITE };
+    int no_family = refuses(EAFNOSUPPORT), no_protocol = refuses(EPROTONOSUPPORT);
+    int ip = new_place(), netlink = new_place();
+
+    load_high(0);
+    if_is(0, ON, no_family);
+    load_low(0);
+    if_is(AF_UNIX, allows(), ON);
+    if_is(AF_INET, ip, ON);
+    if_is(AF_INET6, ip, ON);
+    if_is(AF_NETLINK, netlink, no_family);
     /* Of netlink only ROUTE, which without capabilities only reads (node and Go ask it for interfaces). */
-    need(seccomp_rule_add(f, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
-                          SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, AF_NETLINK),
-                          SCMP_A2(SCMP_CMP_NE, NETLINK_ROUTE)),
-         "netlink");
-    return f;
+    stand(netlink);
+    load_high(2);
+    if_is(0, ON, no_protocol);
+    load_low(2);
+    if_is(NETLINK_ROUTE, allows(), no_protocol);
+    stand(ip);
+    load_low(2);
+    EACH(p, protocols)
+        if_is(*p, allows(), ON);
+    EACH(p, protocols_tried)
+        if_is(*p, no_protocol,
+              p == &protocols_tried[LEN(protocols_tried) - 1] ? refuses(ENOSYS) : ON);
 }
 
-/* ---- calls that may be made with any arguments ---- */
+/* It makes both sockets before it finds that they cannot be paired. */
+static void rule_socketpair(void)
+{
+    load_high(0);
+    if_is(0, ON, refuses(EAFNOSUPPORT));
+    load_low(0);
+    if_is(AF_UNIX, allows(), refuses(EAFNOSUPPORT));
+}
+
+static void rule_personality(void)
+{
+    load_low(0);
+    if_is(PER_LINUX, allows(), ON);
+    if_is(0xffffffffu, allows(), refuses(ENOSYS)); /* asks, changes nothing */
+}
+
+/* Typing into the terminal of whoever reads it, and the console's own tricks. */
+static void rule_ioctl(void)
+{
+    load_low(1);
+    if_is(TIOCSTI, refuses(EPERM), ON);
+    if_is(TIOCLINUX, refuses(EPERM), allows());
+}
+
+/* A set-user-ID file in a volume would outlive the sandbox and work for whoever runs it outside. Made with the bit a file is
+ * empty, and what fills it takes the bit away; so changing the mode is the only way to one. */
+static void rule_mode(void)
+{
+    load_low(1);
+    if_any_bit(S_ISUID, refuses(EPERM), allows());
+}
+
+static void rule_mode_at(void)
+{
+    load_low(2);
+    if_any_bit(S_ISUID, refuses(EPERM), allows());
+}
+
+/* The limit of core files stays what confine.c made it; who sets it to 0 hears that it worked. */
+static void rule_setrlimit(void)
+{
+    load_low(0);
+    if_is(RLIMIT_CORE, refuses(0), allows());
+}
+
+/* PID 1 has the user's id, so its limits would be the user's to lower. */
+static void rule_prlimit(void)
+{
+    load_low(0);
+    if_is(1, refuses(EPERM), ON);
+    load_low(1);
+    if_is(RLIMIT_CORE, ON, allows());
+    load_low(2); /* the new limit: none, and it only asks */
+    if_is(0, ON, refuses(0));
+    load_high(2);
+    if_is(0, allows(), refuses(0));
+}
+
+/* The first SECCOMP_RULED_CALLS stand here alone; the others are listed with the calls. */
+static struct rule {
+    const char *name;
+    void (*print)(void);
+    int place;
+} rules[] = {
+    { "clone", rule_clone, ON },           { "socket", rule_socket, ON },
+    { "socketpair", rule_socketpair, ON }, { "personality", rule_personality, ON },
+    { "ioctl", rule_ioctl, ON },           { "chmod", rule_mode, ON },
+    { "fchmod", rule_mode, ON },           { "fchmodat", rule_mode_at, ON },
+    { "fchmodat2", rule_mode_at, ON },     { "setrlimit", rule_setrlimit, ON },
+    { "prlimit64", rule_prlimit, ON },
+};
+
+/* Who has the same rule as another goes to the same place. */
+static int place_of(struct rule *r)
+{
+    EACH(other, rules)
+        if (other->print == r->print && other->place != ON)
+            r->place = other->place;
+    if (r->place == ON)
+        r->place = new_place();
+    return r->place;
+}
+
+static void add_rules(void)
+{
+    for (size_t i = 0; i < LEN(rules); i++) {
+        if (rules[i].place == ON || places[rules[i].place].at >= 0)
+            continue; /* no such call here, or it is the rule of another */
+        stand(rules[i].place);
+        rules[i].print();
+    }
+}
+
+/* ---- the tree ---- */
 
 #define CALLS_MAX 512
-#define JUMP_MAX  255 /* of a condition */
 
-enum { ALLOW = -1, NEXT = -2 }; /* where a condition leads: here, or to an instruction */
+struct leaf {
+    int call, place;
+};
 
 /* Stretches of numbers: each begins where the last one ends, and the last one never ends. */
-struct stretch {
+static struct stretch {
     uint32_t from;
-    int leads_to;
-};
+    int place;
+} stretches[2 * CALLS_MAX + 1];
+static size_t stretch_count;
 
-struct tree {
-    struct stretch stretches[2 * CALLS_MAX];
-    size_t stretch_count;
-    struct {
-        uint32_t number;
-        int above, below; /* at the number or above it; below it */
-    } nodes[2 * CALLS_MAX];
-    int n;
-};
-
-static int compare_calls(const void *a, const void *b)
+static int compare_leaves(const void *a, const void *b)
 {
-    const int *x = a, *y = b;
+    const struct leaf *x = a, *y = b;
 
-    return (*x > *y) - (*x < *y);
+    return (x->call > y->call) - (x->call < y->call);
 }
 
-static void find_stretches(struct tree *t)
+static void add_stretch(int from, int place)
 {
-    int calls[CALLS_MAX];
+    if (stretch_count && stretches[stretch_count - 1].place == place)
+        return;
+    stretches[stretch_count++] = (struct stretch){ (uint32_t)from, place };
+}
+
+static struct rule *rule_of(const char *name)
+{
+    EACH(r, rules)
+        if (strcmp(r->name, name) == 0)
+            return r;
+    return NULL;
+}
+
+static void add_leaf(struct leaf *leaves, size_t *n, const char *name)
+{
+    int call = seccomp_syscall_resolve_name(name);
+    struct rule *r = rule_of(name);
+
+    if (call < 0)
+        return; /* this architecture, or this libseccomp, does not know it: so it is not allowed */
+    if (*n == CALLS_MAX)
+        give_up("too many calls");
+    leaves[(*n)++] = (struct leaf){ call, r ? place_of(r) : allows() };
+}
+
+static void find_stretches(void)
+{
+    static struct leaf leaves[CALLS_MAX];
+    int none = refuses(ENOSYS), next = 0;
     size_t n = 0;
 
-    EACH(c, seccomp_calls) {
-        int call = seccomp_syscall_resolve_name(c->name);
-
-        if (call >= 0 &&
-            n < CALLS_MAX) /* or this architecture, or this libseccomp, does not know it */
-            calls[n++] = call;
-    }
-    qsort(calls, n, sizeof *calls, compare_calls);
-    if (n == 0 || calls[0] > 0)
-        t->stretches[t->stretch_count++] = (struct stretch){ 0, NEXT };
+    for (size_t i = 0; i < SECCOMP_RULED_CALLS; i++)
+        add_leaf(leaves, &n, rules[i].name);
+    EACH(c, seccomp_calls)
+        add_leaf(leaves, &n, c->name);
+    qsort(leaves, n, sizeof *leaves, compare_leaves);
     for (size_t i = 0; i < n; i++) {
-        if (i == 0 || calls[i] > calls[i - 1] + 1)
-            t->stretches[t->stretch_count++] = (struct stretch){ (uint32_t)calls[i], ALLOW };
-        if (i + 1 == n || calls[i + 1] > calls[i] + 1)
-            t->stretches[t->stretch_count++] = (struct stretch){ (uint32_t)calls[i] + 1, NEXT };
+        if (leaves[i].call > next)
+            add_stretch(next, none);
+        add_stretch(leaves[i].call, leaves[i].place);
+        next = leaves[i].call + 1;
     }
+    add_stretch(next, none);
 }
 
-/* Halves the stretches until one is left. Returns where that begins. */
-static int plant(struct tree *t, size_t from, size_t to)
+/* Halves the stretches until one is left. Returns its place, or that of what halves them. */
+static int plant(size_t from, size_t to)
 {
     size_t middle = (from + to) / 2;
-    int at;
+    int place, line;
 
     if (to - from == 1)
-        return t->stretches[from].leads_to;
-    at = t->n++;
-    t->nodes[at].number = t->stretches[middle].from;
-    t->nodes[at].below = plant(t, from, middle);
-    t->nodes[at].above = plant(t, middle, to);
-    return at;
-}
-
-static void print_line(unsigned code, unsigned jt, unsigned jf, unsigned k)
-{
-    if (jt > JUMP_MAX || jf > JUMP_MAX)
-        need(-ERANGE, "a jump");
-    printf("    { 0x%04x, %u, %u, 0x%08x },\n", code, jt, jf, k);
-}
-
-/* Of an instruction to where it leads. Behind the tree stands the one that allows, then libseccomp's program. */
-static unsigned jump(const struct tree *t, int at, int to)
-{
-    if (to == ALLOW)
-        to = t->n;
-    else if (to == NEXT)
-        to = t->n + 1;
-    return (unsigned)(to - at - 1);
-}
-
-static void print_tree(void)
-{
-    static struct tree t;
-
-    find_stretches(&t);
-    (void)plant(&t, 0, t.stretch_count);
-    print_line(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
-    print_line(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, seccomp_arch_native());
-    print_line(BPF_JMP | BPF_JA, 0, 0, (unsigned)t.n + 2); /* what libseccomp says of the others */
-    print_line(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
-    for (int i = 0; i < t.n; i++)
-        print_line(BPF_JMP | BPF_JGE | BPF_K, jump(&t, i, t.nodes[i].above),
-                   jump(&t, i, t.nodes[i].below), t.nodes[i].number);
-    print_line(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
-}
-
-static void print_rules(scmp_filter_ctx f)
-{
-    OWN_FD int fd = memfd_create("filter", MFD_CLOEXEC);
-    struct sock_filter line;
-
-    need(seccomp_export_bpf(f, fd), "export");
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        exit(1);
-    while (read(fd, &line, sizeof line) == sizeof line)
-        print_line(line.code, line.jt, line.jf, line.k);
-    seccomp_release(f);
+        return stretches[from].place;
+    place = new_place();
+    stand(place);
+    line = line_count;
+    add(BPF_JMP | BPF_JGE | BPF_K, stretches[middle].from, ON, ON);
+    lines[line].no = plant(from, middle);
+    lines[line].yes = plant(middle, to);
+    return place;
 }
 
 int main(void)
 {
+    find_stretches();
+    load(offsetof(struct seccomp_data, arch));
+    if_is(seccomp_arch_native(), ON, refuses(ENOSYS));
+    load(offsetof(struct seccomp_data, nr));
+    (void)plant(0, stretch_count);
+    add_rules();
     printf("/* Made by seccomp_gen at build time. */\n#include <linux/filter.h>\n\n");
-    printf("static const struct sock_filter seccomp_allowed[] = {\n");
-    print_tree();
-    print_rules(make_allowed());
-    printf("};\nstatic const struct sock_filter seccomp_refused[] = {\n");
-    print_rules(make_refused());
+    printf("static const struct sock_filter seccomp_filter[] = {\n");
+    print_program();
     printf("};\n");
     return ferror(stdout) != 0;
 }
