@@ -30,7 +30,7 @@ class Bench:
         self.tools, self.quick, self.work = tools, quick, work
         self.rounds = 3 if quick else 5
         self.seconds = 1 if quick else 3
-        self.many = 3 if quick else 15  # rounds, of what is short enough for a neighbour to hit one side of a round alone
+        self.many = 3 if quick else 9  # rounds, of what is short enough for a neighbour to hit one side of a round alone
         self.figures, self.goals = [], []
 
     def add(self, row, who, value, unit, note=""):
