@@ -108,15 +108,24 @@ static void assert_option(int fd, int level, int option, int want)
     assert_int_equal(is, want);
 }
 
+/* Our end of the one connection, which d.fds[0] is the other end of. */
+static int open_and_knock(struct door *d, const char *where)
+{
+    int fd;
+
+    open_door(d, where);
+    fd = knock(net_listener_addr(d->l));
+    wait_for(d, 1, 5000);
+    return fd;
+}
+
 static void test_connections_have_what_their_listener_has(void **state)
 {
     struct door d;
     int fd;
 
     (void)state;
-    open_door(&d, "127.0.0.1:0");
-    fd = knock(net_listener_addr(d.l));
-    wait_for(&d, 1, 5000);
+    fd = open_and_knock(&d, "127.0.0.1:0");
     assert_option(d.fds[0], IPPROTO_TCP, TCP_NODELAY, 1);
     assert_option(d.fds[0], SOL_SOCKET, SO_KEEPALIVE, 1);
     assert_option(d.fds[0], IPPROTO_TCP, TCP_KEEPIDLE, NET_KEEPALIVE_S);
@@ -143,16 +152,12 @@ static void test_only_the_loopback_has_no_model_of_its_path(void **state)
     int fd;
 
     (void)state;
-    open_door(&d, "127.0.0.1:0");
-    fd = knock(net_listener_addr(d.l));
-    wait_for(&d, 1, 5000);
+    fd = open_and_knock(&d, "127.0.0.1:0");
     assert_congestion(d.fds[0], "reno");
     (void)close(fd);
     close_door(&d);
     assert_int_equal(getsockopt(plain_fd, IPPROTO_TCP, TCP_CONGESTION, hosts, &n), 0);
-    open_door(&d, "0.0.0.0:0");
-    fd = knock(net_listener_addr(d.l));
-    wait_for(&d, 1, 5000);
+    fd = open_and_knock(&d, "0.0.0.0:0");
     assert_congestion(d.fds[0], hosts);
     (void)close(fd);
     close_door(&d);
