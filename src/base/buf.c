@@ -78,13 +78,7 @@ char *span_dup(struct span a)
     return s;
 }
 
-/* Without another allocation, and within the ceiling: that may be lower than the block is large. */
-static bool has_room(const struct buf *b, size_t n)
-{
-    return b->n + n < b->cap && b->n + n <= b->max;
-}
-
-int buf_reserve(struct buf *b, size_t n, struct err *e)
+int buf_enlarge(struct buf *b, size_t n, struct err *e)
 {
     size_t need, cap;
 
@@ -107,7 +101,7 @@ int buf_add(struct buf *b, struct span s, struct err *e)
 {
     if (s.n == 0)
         return 0;
-    if (!has_room(b, s.n) && buf_reserve(b, s.n, e) < 0)
+    if (buf_reserve(b, s.n, e) < 0)
         return -1;
     memcpy(b->p + b->n, s.p, s.n);
     b->n += s.n;

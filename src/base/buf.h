@@ -84,8 +84,17 @@ int buf_addf(struct buf *b, struct err *e, const char *fmt, ...) PRINTF(3, 4);
 int buf_vaddf(struct buf *b, struct err *e, const char *fmt, va_list ap);
 /* Adds what fits and drops the rest; returns how many bytes were dropped. */
 size_t buf_add_capped(struct buf *b, struct span s);
+/* Without another allocation, and within the ceiling: that may be lower than the block is large. */
+static inline bool buf_has_room(const struct buf *b, size_t n)
+{
+    return n < b->cap && b->n + n < b->cap && b->n + n <= b->max;
+}
+int buf_enlarge(struct buf *b, size_t n, struct err *e);
 /* Room for `n` more bytes at b->p + b->n; the caller then raises b->n itself with buf_grown(). */
-int buf_reserve(struct buf *b, size_t n, struct err *e);
+static inline int buf_reserve(struct buf *b, size_t n, struct err *e)
+{
+    return buf_has_room(b, n) ? 0 : buf_enlarge(b, n, e);
+}
 /* Bytes that can be written behind the end without another allocation. */
 static inline size_t buf_room(const struct buf *b)
 {
@@ -110,6 +119,18 @@ void buf_consume(struct buf *b, size_t n);
 void buf_truncate(struct buf *b, size_t n);
 void buf_clear(struct buf *b); /* keeps the block */
 void buf_done(struct buf *b);  /* frees it; the buf may be used again */
+/* Moves the block alone: *to, which has none, is empty with it and its own ceiling. */
+static inline void buf_pass_block(struct buf *to, struct buf *from)
+{
+    assert(!to->p);
+    to->p = from->p;
+    to->cap = from->cap;
+    to->n = 0;
+    if (to->p)
+        to->p[0] = '\0';
+    from->p = NULL;
+    from->n = from->cap = 0;
+}
 /* Moves the content out: *to takes the block, *from is empty with the same ceiling. */
 void buf_move(struct buf *to, struct buf *from);
 

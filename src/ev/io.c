@@ -53,6 +53,8 @@ void ev_poll_ready(struct ev_poll *p, uint32_t epoll_events)
         ready |= EV_READ;
     if (epoll_events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
         ready |= EV_WRITE;
+    if (epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        ready |= EV_END;
     start = time_coarse_ms();
     p->fn(p->ctx, ready); /* may close io: p itself lives to the end of the turn */
     took = time_coarse_ms() - start;
@@ -70,8 +72,9 @@ void ev_io_want(struct ev_io *io, unsigned events)
     if (!p || p->wanted == events)
         return;
     event.data.ptr = p;
-    event.events =
-        (events & EV_READ ? EPOLLIN | EPOLLRDHUP : 0u) | (events & EV_WRITE ? EPOLLOUT : 0u);
+    event.events = (events & EV_READ ? EPOLLIN | EPOLLRDHUP : 0u) |
+                   (events & EV_WRITE ? EPOLLOUT : 0u) |
+                   (events & EV_EDGE ? (uint32_t)EPOLLET : 0u);
     op = !p->wanted ? EPOLL_CTL_ADD : events ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
     p->wanted = events;
     r = epoll_ctl(ev_loop_epoll(p->loop), op, p->fd, &event);

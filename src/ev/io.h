@@ -10,9 +10,12 @@
 
 #include "ev/loop.h"
 
-enum ev_io_events { EV_READ = 1, EV_WRITE = 2 };
+/* EV_EDGE beside the others: each is reported when it comes to be so, not for as long as it is. What is reported must be used
+ * up: until EAGAIN, a read of less than was asked for, or a change of what is wanted. EV_END is reported only: the peer will send
+ * no more, and its end stands behind the last byte that can be read. */
+enum ev_io_events { EV_READ = 1, EV_WRITE = 2, EV_EDGE = 4, EV_END = 8 };
 
-/* `ready` has the bits that are ready; an error or hang-up shows as both: the next read or write tells. */
+/* `ready` has the bits that are ready; an error or hang-up shows as all: the next read or write tells. */
 typedef void (*ev_io_fn)(void *ctx, unsigned ready);
 
 struct ev_io {
@@ -27,7 +30,7 @@ int ev_io_open(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void
  * ready. */
 int ev_io_open_shared(struct ev_io *io, struct ev_loop *loop, int fd, ev_io_fn fn, void *ctx,
                       struct err *e);
-/* What to report from now on; 0 for nothing. Level-triggered. */
+/* What to report from now on; 0 for nothing. Level-triggered, but for EV_EDGE. */
 void ev_io_want(struct ev_io *io, unsigned events);
 unsigned ev_io_wanted(const struct ev_io *io);
 bool ev_io_is_open(const struct ev_io *io);

@@ -17,6 +17,12 @@
 #else
 #define EV_BLOCKS_KEPT 128
 #endif
+/* Of a text that stays for the next (ev_text_take) */
+#if EV_BLOCKS_KEPT
+#define EV_TEXT_KEPT_BYTES (8 * 1024)
+#else
+#define EV_TEXT_KEPT_BYTES 0
+#endif
 /* One read buffer for the whole loop: idle connections own none */
 #define EV_SCRATCH_BYTES (64 * 1024)
 /* File work and spawning are shallow; the default 8 MiB is waste */

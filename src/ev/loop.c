@@ -54,6 +54,7 @@ struct ev_loop {
     struct ev_timers timers;
     uint8_t *scratch; /* allocated at first use */
     struct spares spares[EV_BLOCK_SIZES];
+    struct buf text; /* ev_text_take; empty */
 };
 
 static void push(struct queue *q, struct ev_task *task)
@@ -202,6 +203,7 @@ void ev_loop_free(struct ev_loop *loop)
     own_fd_close(&loop->epoll_fd);
     (void)pthread_mutex_destroy(&loop->lock);
     free(loop->scratch);
+    buf_done(&loop->text);
     free(loop);
 }
 
@@ -351,6 +353,19 @@ void ev_block_free(struct ev_loop *loop, void *block, size_t size)
     spare->next = s->first;
     s->first = spare;
     s->count++;
+}
+
+void ev_text_take(struct ev_loop *loop, struct buf *empty)
+{
+    buf_pass_block(empty, &loop->text);
+}
+
+void ev_text_give(struct ev_loop *loop, struct buf *done)
+{
+    if (loop->text.p || done->cap > EV_TEXT_KEPT_BYTES)
+        buf_done(done);
+    else
+        buf_pass_block(&loop->text, done);
 }
 
 uint8_t *ev_scratch(struct ev_loop *loop)

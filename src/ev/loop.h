@@ -55,6 +55,10 @@ void ev_free_later(struct ev_loop *loop, void *obj, ev_fn free_fn);
 void *ev_block_new(struct ev_loop *loop, size_t size);
 void ev_block_free(struct ev_loop *loop, void *block, size_t size);
 
+/* Memory for a text that leaves as soon as it is written, such as a head; the next one then has it. */
+void ev_text_take(struct ev_loop *loop, struct buf *empty);
+void ev_text_give(struct ev_loop *loop, struct buf *done);
+
 /* EV_SCRATCH_BYTES to read into; valid until the callback that uses it returns. */
 uint8_t *ev_scratch(struct ev_loop *loop);
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <sys/socket.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/wait.h>
@@ -322,6 +323,72 @@ static void test_io_reports_what_is_readable(void **state)
     ev_loop_free(r.loop);
 }
 
+struct edges {
+    unsigned reports, ready;
+};
+
+static void on_edge(void *ctx, unsigned ready)
+{
+    struct edges *x = ctx;
+
+    x->reports++;
+    x->ready = ready;
+}
+
+static void test_an_edge_is_reported_once(void **state)
+{
+    struct ev_loop *loop = make_loop();
+    struct edges x = { 0 };
+    struct ev_io io;
+    struct err e;
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    assert_int_equal(ev_io_open(&io, loop, fds[0], on_edge, &x, &e), 0);
+    ev_io_want(&io, EV_READ | EV_EDGE);
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    for (int i = 0; i < 3; i++)
+        ev_loop_turn(loop);
+    assert_int_equal(x.reports, 1);
+    assert_int_equal(x.ready, EV_READ);
+    ev_io_want(&io, 0); /* who wants it again is told of what is there */
+    ev_io_want(&io, EV_READ | EV_EDGE);
+    ev_loop_turn(loop);
+    assert_int_equal(x.reports, 2);
+    (void)shutdown(fds[1], SHUT_WR);
+    for (int i = 0; i < 3; i++)
+        ev_loop_turn(loop);
+    assert_int_equal(x.reports, 3);
+    assert_int_equal(x.ready, EV_READ | EV_END);
+    ev_io_close(&io);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    ev_loop_free(loop);
+}
+
+static void test_texts_keep_their_ceilings(void **state)
+{
+    struct buf a = BUF_INIT(100), b = BUF_INIT(8);
+    struct ev_loop *loop = make_loop();
+    struct err e;
+
+    (void)state;
+    ev_text_take(loop, &a);
+    assert_int_equal(buf_add(&a, SPAN("more than eight bytes"), &e), 0);
+    ev_text_give(loop, &a);
+    assert_null(a.p);
+    ev_text_take(loop, &b); /* of its memory, where there is some */
+    assert_string_equal(buf_cstr(&b), "");
+    assert_int_equal(buf_add(&b, SPAN("more than eight bytes"), &e), -1);
+    assert_int_equal(buf_add(&b, SPAN("eight it"), &e), 0);
+    ev_text_take(loop, &a);
+    assert_int_equal(buf_add(&a, SPAN("another"), &e), 0);
+    ev_text_give(loop, &a);
+    ev_text_give(loop, &b);
+    ev_loop_free(loop);
+}
+
 static void test_children_are_told_apart_from_orphans(void **state)
 {
     struct ev_loop *loop = make_loop();
@@ -489,6 +556,8 @@ int main(void)
         cmocka_unit_test(test_every_job_is_done_exactly_once),
         cmocka_unit_test(test_a_closing_pool_completes_what_it_cancels),
         cmocka_unit_test(test_io_reports_what_is_readable),
+        cmocka_unit_test(test_an_edge_is_reported_once),
+        cmocka_unit_test(test_texts_keep_their_ceilings),
         cmocka_unit_test(test_children_are_told_apart_from_orphans),
         cmocka_unit_test(test_many_ends_leave_room_for_others),
         cmocka_unit_test(test_an_old_status_meets_no_new_child),

@@ -75,6 +75,7 @@ static void h1_begin(struct http_call *x)
     l->call = x;
     l->interims = 0;
     l->sent_before = conn_sent(l->conn);
+    ev_text_take(l->client->loop, &out);
     if (buf_reserve(&out, x->head.text.n + 4 * x->head.field_count + REQUEST_GUESS_BYTES, &e) < 0 ||
         http1_write_request(&out, &x->head, &e) < 0) {
         (void)err_wrap(&e, "cannot call '%s'", x->site->label);
@@ -92,6 +93,7 @@ static void h1_begin(struct http_call *x)
     if (is_small)
         (void)buf_add(&out, buf_span(&x->body), &e);
     conn_write(l->conn, buf_span(&out));
+    ev_text_give(l->client->loop, &out);
     if (!is_small)
         write_body(x, buf_span(&x->body));
     if (x->is_streamed)

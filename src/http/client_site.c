@@ -12,7 +12,7 @@ static struct span name_of(const char *name)
 {
     struct span s = name ? span_cstr(name) : SPAN_NONE;
 
-    if (span_starts(s, "[") && span_ends(s, "]"))
+    if (s.n > 1 && s.p[0] == '[' && s.p[s.n - 1] == ']')
         s = span_slice(s, 1, s.n - 1);
     return s.n ? span_slice(s, 0, NAME_MAX_BYTES) : SPAN_NONE;
 }

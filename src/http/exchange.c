@@ -330,8 +330,10 @@ void http_answer_pass_from(struct http_exchange *x, const struct http_head *from
     struct err e;
 
     http_head_field(from, i, &name, &value);
-    if (!x->answer.text.p) /* most goes on: one allocation for it */
+    if (!x->answer.text.p) { /* most goes on: one allocation for it */
+        http_server_lend_head(x->hc->server, &x->answer);
         http_head_reserve(&x->answer, from->text.n);
+    }
     if (i >= from->sound)
         http_answer_pass(x, name, value);
     else if (http_head_add_from(&x->answer, from, i, &e) < 0)

@@ -29,10 +29,20 @@ void http_head_clear(struct http_head *h)
     static const struct http_piece none;
 
     buf_clear(&h->text);
-    h->field_count = h->sound = 0;
+    h->field_count = h->sound = h->lengths = 0;
     h->method = h->target = h->authority = h->scheme = h->protocol = none;
     h->status = 0;
     h->minor = 1;
+}
+
+void http_head_pass_memory(struct http_head *from, struct http_head *to)
+{
+    assert(!to->text.p && !to->fields);
+    http_head_clear(from);
+    buf_pass_block(&to->text, &from->text);
+    to->fields = take_ptr(&from->fields);
+    to->field_cap = MIN(from->field_cap, to->field_max);
+    from->field_cap = 0;
 }
 
 static int check_fits(const struct http_head *to, const struct http_head *from, struct err *e)
@@ -66,6 +76,7 @@ int http_head_copy(struct http_head *to, const struct http_head *from, struct er
         memcpy(to->fields, from->fields, from->field_count * sizeof to->fields[0]);
     to->field_count = from->field_count;
     to->sound = from->sound;
+    to->lengths = from->lengths;
     to->method = from->method;
     to->target = from->target;
     to->authority = from->authority;
@@ -165,18 +176,14 @@ struct span http_head_path(const struct http_head *h)
     return skip < target.n ? span_skip(target, skip) : SPAN("/");
 }
 
-/* A new field at the end, for the caller to fill; NULL at the ceiling. */
-static struct http_field *new_field(struct http_head *h, struct err *e)
+int http_head_add_more(struct http_head *h, struct http_piece name, struct http_piece value,
+                       struct err *e)
 {
-    if (h->field_count == h->field_max) {
-        err_set(e, ERR_LIMIT, "more than %u header fields", h->field_max);
-        return NULL;
-    }
-    if (h->field_count == h->field_cap) {
-        h->field_cap = MIN(h->field_cap ? h->field_cap * 2 : FIRST_FIELDS, h->field_max);
-        h->fields = own_resize(h->fields, h->field_cap, sizeof h->fields[0]);
-    }
-    return &h->fields[h->field_count++];
+    if (h->field_count == h->field_max)
+        return err_set(e, ERR_LIMIT, "more than %u header fields", h->field_max);
+    h->field_cap = MIN(h->field_cap ? h->field_cap * 2 : FIRST_FIELDS, h->field_max);
+    h->fields = own_resize(h->fields, h->field_cap, sizeof h->fields[0]);
+    return http_head_add_piece(h, name, value, e);
 }
 
 /* Eight bytes at a time, of the last eight some twice: once folded they stay. */
@@ -197,35 +204,26 @@ static void fold_case(uint8_t *p, size_t n)
             p[i] |= 0x20;
 }
 
-int http_head_add_piece(struct http_head *h, struct http_piece name, struct http_piece value,
-                        struct err *e)
-{
-    struct http_field *f = new_field(h, e);
-
-    if (!f)
-        return -1;
-    *f = (struct http_field){ name, value };
-    return 0;
-}
-
 static int add_copy(struct http_head *h, struct span name, struct span value, struct err *e)
 {
     uint32_t at = (uint32_t)h->text.n;
-    struct http_field *f;
 
-    if (buf_reserve(&h->text, name.n + value.n, e) < 0)
+    if (buf_reserve(&h->text, name.n + value.n, e) < 0 ||
+        http_head_add_piece(h, (struct http_piece){ at, (uint32_t)name.n },
+                            (struct http_piece){ at + (uint32_t)name.n, (uint32_t)value.n }, e) < 0)
         return -1;
-    f = new_field(h, e);
-    if (!f)
-        return -1;
-    *f = (struct http_field){ { at, (uint32_t)name.n },
-                              { at + (uint32_t)name.n, (uint32_t)value.n } };
     if (name.n)
         memcpy(h->text.p + at, name.p, name.n);
     if (value.n)
         memcpy(h->text.p + at + name.n, value.p, value.n);
     buf_grown(&h->text, name.n + value.n);
     return 0;
+}
+
+/* The last field is; that counts when all before it are. */
+static void note_sound(struct http_head *h)
+{
+    h->sound += h->sound == h->field_count - 1;
 }
 
 int http_head_add_from(struct http_head *h, const struct http_head *from, size_t i, struct err *e)
@@ -235,8 +233,17 @@ int http_head_add_from(struct http_head *h, const struct http_head *from, size_t
     http_head_field(from, i, &name, &value);
     if (add_copy(h, name, value, e) < 0)
         return -1;
-    if (i < from->sound && h->sound == h->field_count - 1)
-        h->sound++;
+    if (i < from->sound)
+        note_sound(h);
+    return 0;
+}
+
+int http_head_add_ours(struct http_head *h, struct span name, struct span value, struct err *e)
+{
+    if (add_copy(h, name, value, e) < 0)
+        return -1;
+    if (http_value_is_valid(value))
+        note_sound(h);
     return 0;
 }
 
@@ -295,6 +302,8 @@ size_t http_head_remove(struct http_head *h, const char *name)
     struct span key = span_cstr(name);
     uint32_t kept = 0, before = h->field_count, sound = 0;
 
+    if (!(h->lengths & http_head_length_bit(key.n)))
+        return 0;
     for (uint32_t i = 0; i < before; i++) {
         if (name_is(h, &h->fields[i], key))
             continue;

@@ -30,6 +30,7 @@ struct http_head {
     uint32_t field_count, field_cap, field_max;
     uint32_t
         sound; /* so many fields, from the first on, were found fit for the wire when they were read */
+    uint32_t lengths;         /* a bit for each length that a name has: most lookups end there */
     struct http_piece method; /* empty in a response */
     struct http_piece target; /* raw, as on the wire; h2's :path */
     struct http_piece
@@ -40,12 +41,20 @@ struct http_head {
     uint8_t minor;              /* of HTTP/1.x; h2 leaves 1 here */
 };
 
+/* Of http_head.lengths; the last one is of all longer names, too. */
+static inline uint32_t http_head_length_bit(size_t n)
+{
+    return 1u << MIN(n, (size_t)31);
+}
+
 /* Ceilings: bytes of all text together (at most UINT32_MAX / 2), and fields. Allocates nothing yet. */
 void http_head_init(struct http_head *h, size_t max_bytes, size_t max_fields);
 /* Frees everything; the head may be used again with the same ceilings. */
 void http_head_done(struct http_head *h);
 /* Empties it and keeps the memory for the next message. */
 void http_head_clear(struct http_head *h);
+/* Empties *from and gives its memory to *to, which has none. */
+void http_head_pass_memory(struct http_head *from, struct http_head *to);
 /* Makes *to say what *from says, within to's own ceilings. */
 int http_head_copy(struct http_head *to, const struct http_head *from, struct err *e);
 /* Room for so many bytes of text in one allocation; a wish, within the ceiling. */
@@ -69,11 +78,22 @@ struct span http_head_protocol(const struct http_head *h);
 int http_head_add(struct http_head *h, struct span name, struct span value, struct err *e);
 int http_head_addf(struct http_head *h, const char *name, struct err *e, const char *fmt, ...)
     PRINTF(4, 5);
+/* Adds a field of ours: the name is a token in lower case. What is fit for the wire is then known, and not looked at again. */
+int http_head_add_ours(struct http_head *h, struct span name, struct span value, struct err *e);
 /* Adds a field as another head has it. */
 int http_head_add_from(struct http_head *h, const struct http_head *from, size_t i, struct err *e);
 /* Adds a field whose text stands in h->text already, its name in lower case (http1 parses its head in place). */
-int http_head_add_piece(struct http_head *h, struct http_piece name, struct http_piece value,
-                        struct err *e);
+int http_head_add_more(struct http_head *h, struct http_piece name, struct http_piece value,
+                       struct err *e); /* where the list must grow, or may not */
+static inline int http_head_add_piece(struct http_head *h, struct http_piece name,
+                                      struct http_piece value, struct err *e)
+{
+    if (h->field_count == h->field_cap)
+        return http_head_add_more(h, name, value, e);
+    h->fields[h->field_count++] = (struct http_field){ name, value };
+    h->lengths |= http_head_length_bit(name.n);
+    return 0;
+}
 /* Removes every field of that name, then adds this one. */
 int http_head_set(struct http_head *h, struct span name, struct span value, struct err *e);
 /* Removes every field of that name; says how many there were. */
@@ -98,14 +118,16 @@ struct span http_head_walk(const struct http_head *h, struct span name, size_t *
 /* The same by a literal, whose length is then known when it is compiled. */
 static inline struct span http_head_next(const struct http_head *h, const char *name, size_t *iter)
 {
-    return http_head_walk(h, span_cstr(name), iter);
+    struct span key = span_cstr(name);
+
+    return h->lengths & http_head_length_bit(key.n) ? http_head_walk(h, key, iter) : SPAN_NONE;
 }
 /* The first value. */
 static inline struct span http_head_get(const struct http_head *h, const char *name)
 {
     size_t iter = 0;
 
-    return http_head_walk(h, span_cstr(name), &iter);
+    return http_head_next(h, name, &iter);
 }
 /* Is the token an element of the field's comma list? All occurrences, letters in any case. */
 bool http_head_has_token(const struct http_head *h, const char *name, const char *token);

@@ -208,6 +208,82 @@ static void test_fields_of_another(void **state)
 }
 
 /* Names are folded eight bytes at a time: likewise. */
+/* Fields of ours count as looked at when their values are fit, and all before them are. */
+static void test_fields_of_ours(void **state)
+{
+    struct http_head h;
+    struct err e;
+
+    (void)state;
+    http_head_init(&h, 4096, 4);
+    assert_int_equal(http_head_add_ours(&h, SPAN("a"), SPAN("fit"), &e), 0);
+    assert_int_equal(http_head_add_ours(&h, SPAN("b"), SPAN(""), &e), 0);
+    assert_int_equal(h.sound, 2);
+    assert_int_equal(http_head_add_ours(&h, SPAN("c"), SPAN("un\rfit"), &e), 0);
+    assert_int_equal(http_head_add_ours(&h, SPAN("d"), SPAN("fit"), &e), 0);
+    assert_int_equal(h.sound, 2);
+    assert_int_equal(http_head_add_ours(&h, SPAN("e"), SPAN("fit"), &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_span(http_head_get(&h, "d"), "fit");
+    http_head_done(&h);
+}
+
+/* Names of every length are found, beside others of the same and of no length that was asked for. */
+static void test_names_of_every_length(void **state)
+{
+    char name[64], other[64];
+    struct http_head h, copy;
+    struct err e;
+
+    (void)state;
+    http_head_init(&h, 64 * 1024, 64);
+    http_head_init(&copy, 64 * 1024, 64);
+    for (size_t n = 1; n < sizeof name - 1; n += 2) {
+        memset(name, 'a', n);
+        memset(other, 'b', n);
+        name[n] = other[n] = '\0';
+        assert_null(http_head_get(&h, name).p);
+        assert_int_equal(add(&h, name, "here"), 0);
+        assert_span(http_head_get(&h, name), "here");
+        assert_null(http_head_get(&h, other).p);
+        assert_int_equal(http_head_remove(&h, other), 0);
+        name[n] = 'a', name[n + 1] = '\0';
+        assert_null(http_head_get(&h, name).p);
+    }
+    assert_int_equal(http_head_copy(&copy, &h, &e), 0);
+    assert_span(http_head_get(&copy, "aaa"), "here");
+    assert_int_equal(http_head_remove(&copy, "aaa"), 1);
+    assert_null(http_head_get(&copy, "aaa").p);
+    http_head_clear(&h);
+    assert_null(http_head_get(&h, "aaa").p);
+    http_head_done(&h);
+    http_head_done(&copy);
+}
+
+static void test_memory_is_passed_on(void **state)
+{
+    struct http_head a, b;
+    const uint8_t *p;
+
+    (void)state;
+    http_head_init(&a, 4096, 40);
+    http_head_init(&b, 64, 2);
+    assert_int_equal(add(&a, "name", "value"), 0);
+    p = a.text.p;
+    http_head_pass_memory(&a, &b);
+    assert_null(a.text.p);
+    assert_int_equal(http_head_count(&a) + http_head_count(&b), 0);
+    assert_null(http_head_get(&b, "name").p);
+    assert_int_equal(add(&b, "x", "1"), 0);
+    assert_ptr_equal(b.text.p, p);
+    assert_int_equal(add(&b, "y", "2"), 0);
+    assert_int_equal(add(&b, "z", "3"), -1); /* its own ceilings hold */
+    assert_int_equal(add(&a, "name", "again"), 0);
+    assert_span(http_head_get(&a, "name"), "again");
+    http_head_done(&a);
+    http_head_done(&b);
+}
+
 static void test_every_letter_is_folded_everywhere(void **state)
 {
     (void)state;
@@ -264,6 +340,9 @@ int main(void)
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_fields_of_another),
+        cmocka_unit_test(test_fields_of_ours),
+        cmocka_unit_test(test_names_of_every_length),
+        cmocka_unit_test(test_memory_is_passed_on),
         cmocka_unit_test(test_every_byte_everywhere),
         cmocka_unit_test(test_every_letter_is_folded_everywhere),
     };

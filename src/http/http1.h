@@ -122,6 +122,8 @@ int http1_write_response(struct buf *out, const struct http_head *h, struct err 
 /* The same in pieces, for answers that need no head: status line, fields, then CRLF. */
 int http1_write_status(struct buf *out, int status, struct err *e);
 int http1_write_field(struct buf *out, struct span name, struct span value, struct err *e);
+/* The same for a name of ours, which is a token. */
+int http1_write_ours(struct buf *out, struct span name, struct span value, struct err *e);
 int http1_write_fields(struct buf *out, const struct http_head *h, struct err *e);
 int http1_write_field_u64(struct buf *out, const char *name, uint64_t value, struct err *e);
 int http1_write_head_end(struct buf *out, struct err *e);

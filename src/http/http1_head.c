@@ -34,8 +34,13 @@ static int parse_version(struct http1 *p, struct span s, struct err *e)
 static bool is_host_byte(uint8_t c)
 {
     /* RFC 3986 3.2.2, reg-name: unreserved, sub-delims, and the percent sign of an escape. */
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-._~%!$&'()*+,;=", c));
+    static const bool marks[128] = {
+        ['-'] = 1,  ['.'] = 1, ['_'] = 1, ['~'] = 1, ['%'] = 1, ['!'] = 1, ['$'] = 1, ['&'] = 1,
+        ['\''] = 1, ['('] = 1, [')'] = 1, ['*'] = 1, ['+'] = 1, [','] = 1, [';'] = 1, ['='] = 1
+    };
+
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+           (c < sizeof marks && marks[c]);
 }
 
 bool http1_host_is_valid(struct span host)

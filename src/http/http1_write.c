@@ -112,15 +112,20 @@ static int put_field(struct buf *out, struct span name, struct span value, struc
     return 0;
 }
 
+int http1_write_ours(struct buf *out, struct span name, struct span value, struct err *e)
+{
+    if (!http_value_is_valid(value))
+        return err_set(e, ERR_INVALID, "cannot send header '%.*s': control byte in its value",
+                       SPAN_ARG(name));
+    return put_field(out, name, value, e);
+}
+
 int http1_write_field(struct buf *out, struct span name, struct span value, struct err *e)
 {
     if (!http_name_is_valid(name))
         return err_set(e, ERR_INVALID, "cannot send header '%.*s': its name is not a token",
                        SPAN_ARG(name));
-    if (!http_value_is_valid(value))
-        return err_set(e, ERR_INVALID, "cannot send header '%.*s': control byte in its value",
-                       SPAN_ARG(name));
-    return put_field(out, name, value, e);
+    return http1_write_ours(out, name, value, e);
 }
 
 int http1_write_field_u64(struct buf *out, const char *name, uint64_t value, struct err *e)
@@ -179,7 +184,7 @@ int http1_write_request(struct buf *out, const struct http_head *h, struct err *
         return roll_back(out, before);
     /* First among the fields, as RFC 9110 7.2 likes it, unless the caller placed it. */
     if (!http_head_get(h, "host").p &&
-        http1_write_field(out, SPAN("host"), http_head_authority(h), e) < 0)
+        http1_write_ours(out, SPAN("host"), http_head_authority(h), e) < 0)
         return roll_back(out, before);
     if (http1_write_fields(out, h, e) < 0 || http1_write_head_end(out, e) < 0)
         return roll_back(out, before);

@@ -9,6 +9,8 @@
 /* A connection without a message for this long gives the memory of its head back. One that is in use would only ask for it
  * again; and thousands that rest have none. */
 #define HTTP_REST_MS 1000
+/* Of an answer's head whose memory stays with the server, for the next one */
+#define HTTP_SPARE_HEAD_BYTES (8 * 1024)
 /* One request line or field: then 414 or 431. A line may fill the head, but not hide behind a larger one. */
 #define HTTP_LINE_MAX_BYTES (64 * 1024)
 /* Then 431. Checksums and gRPC statuses need a few hundred. */

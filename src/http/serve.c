@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "ev/limits.h"
+#include "http/limits.h"
 
 #define LATE_MS  50 /* a timer this late says that the loop, or the whole machine, was held up */
 #define GRACE_MS 50 /* then peers get this long to show that they were not */
@@ -18,6 +20,7 @@ struct http_server {
     ev_fn drained;
     void *drained_ctx;
     struct ev_task tell;
+    struct http_head spare; /* empty; the memory of an answer's head that was said */
 };
 
 struct http_server *http_server_new(struct ev_loop *loop, const struct http_server_config *config)
@@ -36,7 +39,21 @@ struct http_server *http_server_new(struct ev_loop *loop, const struct http_serv
         s->config.stall_timeout_ms = HTTP_SERVER_STALL_TIMEOUT_MS;
     s->h1_limits = http1_limits_default;
     s->h1_limits.head_bytes = s->h1_limits.line_bytes = s->config.head_max_bytes;
+    http_head_init(&s->spare, HTTP_SPARE_HEAD_BYTES, HTTP_HEAD_MAX_FIELDS);
     return s;
+}
+
+void http_server_lend_head(struct http_server *s, struct http_head *empty)
+{
+    http_head_pass_memory(&s->spare, empty);
+}
+
+void http_server_keep_head(struct http_server *s, struct http_head *done)
+{
+    if (!EV_BLOCKS_KEPT || s->spare.text.p || done->text.cap > HTTP_SPARE_HEAD_BYTES)
+        http_head_done(done);
+    else
+        http_head_pass_memory(done, &s->spare);
 }
 
 const struct http_server_config *http_server_config(const struct http_server *s)
@@ -389,5 +406,6 @@ void http_server_free(struct http_server *s)
     while (s->count) /* their on_close comes in the next turn */
         ev_loop_turn(s->loop);
     ev_loop_turn(s->loop);
+    http_head_done(&s->spare);
     free(s);
 }

@@ -108,6 +108,9 @@ const struct http_server_config *http_server_config(const struct http_server *s)
 struct ev_loop *http_server_loop(const struct http_server *s);
 const struct http1_limits *http_server_h1_limits(const struct http_server *s);
 struct span http_server_date(struct http_server *s);
+/* Memory for the head of an answer: what the last one left, where it did. */
+void http_server_lend_head(struct http_server *s, struct http_head *empty);
+void http_server_keep_head(struct http_server *s, struct http_head *done);
 bool http_server_is_draining(const struct http_server *s);
 void http_conn_set_deadline(struct http_conn *hc, uint64_t ms, ev_fn fn);
 void http_conn_clear_deadline(struct http_conn *hc);

@@ -7,6 +7,7 @@
 #include "http/serve_conn.h"
 
 #include "base/log.h"
+#include "ev/limits.h"
 #include "http/limits.h"
 
 #define DISCARD_MAX_BYTES (64 * 1024) /* of a body nobody reads; more is not worth the connection */
@@ -421,7 +422,7 @@ static bool is_rest_short(const struct http_exchange *x)
 
 static int stamp_h1(void *ctx, struct span name, struct span value, struct err *e)
 {
-    return http1_write_field(ctx, name, value, e);
+    return http1_write_ours(ctx, name, value, e);
 }
 
 static int write_head(struct http_exchange *x, struct buf *out, struct err *e)
@@ -482,15 +483,22 @@ static void h1_head(struct http_exchange *x)
 static void h1_whole(struct http_exchange *x, struct span body)
 {
     OWN(buf_done) struct buf out = BUF_INIT(2 * HTTP_SERVER_HEAD_MAX_BYTES + body.n);
+    struct http_conn *hc = x->hc;
     struct err e;
 
+    ev_text_take(http_server_loop(hc->server), &out);
     if (buf_reserve(&out, HEAD_GUESS_BYTES + body.n, &e) < 0 || write_head(x, &out, &e) < 0 ||
         buf_add(&out, body, &e) < 0) {
         unsayable(x, &e);
         return;
     }
-    http_head_done(&x->answer); /* said; its memory is the next one's */
-    conn_write_buf(x->hc->conn, &out);
+    http_server_keep_head(hc->server, &x->answer); /* said; its memory is the next one's */
+    if (out.cap > EV_TEXT_KEPT_BYTES) {
+        conn_write_buf(hc->conn, &out);
+    } else {
+        conn_write(hc->conn, buf_span(&out));
+        ev_text_give(http_server_loop(hc->server), &out);
+    }
     ended(x);
 }
 

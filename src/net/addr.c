@@ -54,22 +54,43 @@ static int parse_unix(const char *text, struct net_addr *ret, struct err *e)
     return 0;
 }
 
+/* As inet_pton, without a copy: a request that is passed on has two of them. */
+static bool parse_ipv4(struct span s, uint8_t ret[4])
+{
+    size_t at = 0;
+
+    for (int i = 0; i < 4; i++) {
+        size_t from = at;
+        unsigned n = 0;
+
+        while (at < s.n && at - from < 4 && s.p[at] >= '0' && s.p[at] <= '9')
+            n = n * 10 + (s.p[at++] - '0');
+        if (at == from || n > 255 || (s.p[from] == '0' && at - from > 1))
+            return false;
+        ret[i] = (uint8_t)n;
+        if (i < 3 && (at == s.n || s.p[at++] != '.'))
+            return false;
+    }
+    return at == s.n;
+}
+
 static bool parse_ip(struct span host, struct net_addr *ret)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&ret->sa;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&ret->sa;
     char text[INET6_ADDRSTRLEN];
+    uint8_t ip[4];
 
+    if (parse_ipv4(host, ip)) {
+        *ret = (struct net_addr){ .sa.ss_family = AF_INET, .len = sizeof *v4 };
+        memcpy(&v4->sin_addr, ip, sizeof ip);
+        return true;
+    }
     if (host.n == 0 || host.n >= sizeof text)
         return false;
     memcpy(text, host.p, host.n);
     text[host.n] = '\0';
     *ret = (struct net_addr){ 0 };
-    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        ret->len = sizeof *v4;
-        return true;
-    }
     if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
         v6->sin6_family = AF_INET6;
         ret->len = sizeof *v6;
@@ -81,10 +102,11 @@ static bool parse_ip(struct span host, struct net_addr *ret)
 bool net_host_is_ip(struct span host)
 {
     struct net_addr scratch;
+    uint8_t ip[4];
 
     if (span_starts(host, "[") && span_ends(host, "]"))
         host = span_slice(host, 1, host.n - 1);
-    return parse_ip(host, &scratch);
+    return parse_ipv4(host, ip) || parse_ip(host, &scratch);
 }
 
 bool net_addr_of_ip(struct span ip, uint16_t port, struct net_addr *ret)

@@ -1,5 +1,6 @@
 #include "net/addr.h"
 
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -83,6 +84,31 @@ static void test_ip_literals_are_told_from_names(void **state)
     assert_false(net_host_is_ip(SPAN("[")));
 }
 
+/* As the C library has it, which says no to more than it says yes to. */
+static void test_ip_literals_are_the_librarys(void **state)
+{
+    static const char *const texts[] = {
+        "1.2.3.4",    "0.0.0.0",  "255.255.255.255",   "256.1.1.1", "1.2.3.999", "1.2.3.1000",
+        "01.2.3.4",   "1.2.3.04", "1.2.3.00",          "1.2.3",     "1.2.3.",    "1.2..4",
+        ".1.2.3",     "1.2.3.4.", "1.2.3.4.5",         "1.2.3.4 ",  " 1.2.3.4",  "1.2.3.4x",
+        "0x1.2.3.4",  "-1.2.3.4", "1.2.3.99999999999", "::1",       "::1.2.3.4", "1.2.3.4:80",
+        "127.0.0.01", "a.b.c.d",  "1,2,3,4",           "",
+    };
+    struct net_addr a;
+    uint8_t want[16];
+
+    (void)state;
+    EACH(text, texts) {
+        bool is_v4 = inet_pton(AF_INET, *text, want) == 1;
+        bool is_v6 = !is_v4 && inet_pton(AF_INET6, *text, want) == 1;
+
+        assert_int_equal(net_addr_of_ip(span_cstr(*text), 7, &a), is_v4 || is_v6);
+        assert_int_equal(net_host_is_ip(span_cstr(*text)), is_v4 || is_v6);
+        if (is_v4)
+            assert_memory_equal(&((struct sockaddr_in *)(void *)&a.sa)->sin_addr, want, 4);
+    }
+}
+
 static void test_addresses_without_their_ports(void **state)
 {
     static const char *const texts[][2] = { { "0.0.0.0:1", "0.0.0.0" },
@@ -107,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_texts_become_addresses_and_back),
         cmocka_unit_test(test_a_path_of_any_length_fits_or_is_refused),
         cmocka_unit_test(test_ip_literals_are_told_from_names),
+        cmocka_unit_test(test_ip_literals_are_the_librarys),
         cmocka_unit_test(test_addresses_without_their_ports),
     };
 

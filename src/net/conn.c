@@ -36,6 +36,7 @@ struct conn {
     int fd;
     enum conn_state state;
     bool is_reading, is_eof, was_full, is_file_busy;
+    bool is_end_near;           /* behind the bytes that the kernel has */
     bool is_half, is_half_told; /* conn_finish_writing: to end our side, and done so */
     struct ev_io io;
     struct conn_filter *filter;
@@ -244,6 +245,8 @@ static void settle(struct conn *c)
     /* Instead of the others, not beside them: a handshake that waits for the peer would spin on a writable socket. */
     if (c->filter && c->filter->ops->wants(c->filter))
         events = c->filter->ops->wants(c->filter);
+    else if (events && !c->filter)
+        events |= EV_EDGE; /* all that is there is read or written anyway */
     if (c->failure)
         events = 0; /* fail_later is on its way, and nothing can be sent */
     ev_io_want(&c->io, events);
@@ -294,10 +297,12 @@ static bool read_some(struct conn *c)
             c->dropped += (uint64_t)n;
         if (c->state == CONN_OPEN)
             c->events->on_read(c->ctx, span_of(scratch, (size_t)n));
-        if ((size_t)n < EV_SCRATCH_BYTES && !(c->filter && c->filter->ops->has_pending(c->filter)))
+        if ((size_t)n < EV_SCRATCH_BYTES && !c->is_end_near &&
+            !(c->filter && c->filter->ops->has_pending(c->filter)))
             return false; /* the socket is empty: save the call that would say so */
     }
-    read_pending(c);
+    if (!c->later.is_queued)
+        ev_post(c->loop, &c->later, go_on_reading, c);
     return true;
 }
 
@@ -315,6 +320,7 @@ static void on_ready(void *ctx, unsigned ready)
         pump(c);
         pumped(c);
     }
+    c->is_end_near |= (ready & EV_END) != 0;
     if (c->state != CONN_CLOSED && (ready & EV_READ || c->filter))
         read_some(c);
     settle(c);

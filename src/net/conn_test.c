@@ -117,6 +117,53 @@ static void test_reading_can_be_stopped_and_goes_on(void **state)
     close_pair(&p);
 }
 
+/* The kernel reports each change once: bytes and an end that are there together, or while nobody reads, are one change. */
+static void test_an_end_right_behind_bytes_is_seen(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    open_pair(&p);
+    side_fill(&p.sent, 1000);
+    assert_int_equal(write(conn_fd(p.a.conn), p.sent.p, p.sent.n), p.sent.n);
+    assert_int_equal(shutdown(conn_fd(p.a.conn), SHUT_WR), 0);
+    assert_true(side_wait(p.loop, side_is_eof, &p.b));
+    assert_int_equal(p.b.in.n, p.sent.n);
+    close_pair(&p);
+
+    open_pair(&p);
+    side_fill(&p.sent, 1000);
+    conn_want_read(p.b.conn, false);
+    assert_int_equal(write(conn_fd(p.a.conn), p.sent.p, p.sent.n), p.sent.n);
+    assert_int_equal(shutdown(conn_fd(p.a.conn), SHUT_WR), 0);
+    side_idle(p.loop, 20);
+    assert_int_equal(p.b.in.n, 0);
+    conn_want_read(p.b.conn, true);
+    assert_true(side_wait(p.loop, side_is_eof, &p.b));
+    assert_int_equal(p.b.in.n, p.sent.n);
+    close_pair(&p);
+}
+
+/* More than one turn reads, and then silence: no event will say that there is more. */
+static void test_what_one_turn_leaves_is_read_in_the_next(void **state)
+{
+    const size_t many = (CONN_READS_PER_TURN + 2) * (64 * 1024);
+    struct pair p;
+    ssize_t n;
+
+    (void)state;
+    open_pair(&p);
+    side_fill(&p.sent, many);
+    conn_want_read(p.b.conn, false);
+    side_idle(p.loop, 5);
+    n = write(conn_fd(p.a.conn), p.sent.p, p.sent.n); /* what the kernel takes at once */
+    assert_true(n > 0);
+    buf_truncate(&p.sent, (size_t)n);
+    conn_want_read(p.b.conn, true);
+    assert_all_came(&p);
+    close_pair(&p);
+}
+
 static void test_files_keep_their_place_between_bytes(void **state)
 {
     struct pair p;
@@ -376,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_bytes_arrive_in_order_and_a_full_queue_drains),
         cmocka_unit_test(test_a_block_handed_over_is_taken),
         cmocka_unit_test(test_reading_can_be_stopped_and_goes_on),
+        cmocka_unit_test(test_an_end_right_behind_bytes_is_seen),
+        cmocka_unit_test(test_what_one_turn_leaves_is_read_in_the_next),
         cmocka_unit_test(test_files_keep_their_place_between_bytes),
         cmocka_unit_test(test_a_file_that_ends_early_ends_the_connection),
         cmocka_unit_test(test_closing_while_a_file_is_sent_waits_for_the_worker),

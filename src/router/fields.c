@@ -113,7 +113,7 @@ static int add_cookies(const struct http_head *from, struct http_head *to, struc
     while ((one = http_head_next(from, "cookie", &iter)).p)
         if ((all.n && buf_add(&all, SPAN("; "), e) < 0) || buf_add(&all, one, e) < 0)
             return -1;
-    return all.n ? http_head_add(to, SPAN("cookie"), buf_span(&all), e) : 0;
+    return all.n ? http_head_add_ours(to, SPAN("cookie"), buf_span(&all), e) : 0;
 }
 
 /* What a trusted peer says of a field, else what we see ourselves. */
@@ -123,7 +123,7 @@ static int add_seen(const struct http_exchange *x, bool is_trusted, const char *
     struct span theirs = is_trusted ? http_field(x, name) : SPAN_NONE;
     struct span value = theirs.n ? theirs : ours;
 
-    return value.n ? http_head_add(to, span_cstr(name), value, e) : 0;
+    return value.n ? http_head_add_ours(to, span_cstr(name), value, e) : 0;
 }
 
 static int add_forwarded(const struct http_exchange *x, bool is_trusted, struct http_head *to,
@@ -140,7 +140,8 @@ static int add_forwarded(const struct http_exchange *x, bool is_trusted, struct 
             return -1;
     if (path.n && buf_add(&path, ip, e) < 0)
         return -1;
-    if (ip.n && http_head_add(to, SPAN("x-forwarded-for"), path.n ? buf_span(&path) : ip, e) < 0)
+    if (ip.n &&
+        http_head_add_ours(to, SPAN("x-forwarded-for"), path.n ? buf_span(&path) : ip, e) < 0)
         return -1;
     return add_seen(x, is_trusted, "x-forwarded-host", http_head_authority(from), to, e) < 0 ||
                    add_seen(x, is_trusted, "x-forwarded-proto",
@@ -153,11 +154,11 @@ static int add_hop(const struct http_exchange *x, struct http_head *to, struct e
 {
     struct span protocol = http_upgrade(x);
 
-    if (protocol.p && (http_head_add(to, SPAN("connection"), SPAN("Upgrade"), e) < 0 ||
-                       http_head_add(to, SPAN("upgrade"), protocol, e) < 0))
+    if (protocol.p && (http_head_add_ours(to, SPAN("connection"), SPAN("Upgrade"), e) < 0 ||
+                       http_head_add_ours(to, SPAN("upgrade"), protocol, e) < 0))
         return -1;
     if (http_head_has_token(http_req(x), "te", "trailers"))
-        return http_head_add(to, SPAN("te"), SPAN("trailers"), e);
+        return http_head_add_ours(to, SPAN("te"), SPAN("trailers"), e);
     return 0;
 }
 

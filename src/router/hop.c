@@ -23,11 +23,8 @@ struct hop {
     struct http_exchange *x; /* NULL once answered or gone */
     struct http_call *call;  /* NULL while there is none */
     struct http_join *join;  /* it switched protocols */
-    struct target target;
-    struct refusal bad; /* status 0: the target is right */
     struct review_wait review;
     struct overview_wait page;
-    struct picked at;
     struct pick pick;
     struct http_head head;     /* as it goes on; the call's while there is one */
     struct crowd_client *seat; /* of a WebSocket that counts; else NULL */
@@ -44,6 +41,10 @@ struct hop {
     char method[16], client[NET_ADDR_TEXT_BYTES];
     char *path, *agent, *id, *namespace;
     char *user; /* who calls, where somebody said so */
+    /* Written before they are read, or empty where their first is: large, and not cleared for each. */
+    struct target target;
+    struct refusal bad; /* status 0: the target is right */
+    struct picked at;
 };
 
 static void dial(struct hop *h);
@@ -84,8 +85,10 @@ static struct hop *hop_alloc(struct hops *hops)
     hops->spares = h->next;
     hops->spare_count--;
     head = h->head;
-    memset(h, 0, sizeof *h);
+    memset(h, 0, offsetof(struct hop, target));
     h->head = head;
+    h->target.namespace[0] = '\0';
+    h->bad.status = 0;
     return h;
 }
 

@@ -1,6 +1,7 @@
 """The load generators, as calls: each returns a dict of figures. They are C programs, because on two cores a
 generator that costs more than the server would be what is measured. Ours and the peers get the same one."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -165,3 +166,19 @@ def undisturbed(measure, tries=4, limit=0.01):
             break
         settle(1)
     return best
+
+
+def abreast(contestants, count):
+    """Measures two contestants at the same time, in rounds as rows.interleave's: what neighbours take, they take from both, so a
+    ratio that must be close to one shows on a machine that is not ours alone. Returns the rounds; none when one failed."""
+    rounds = []
+    with concurrent.futures.ThreadPoolExecutor(len(contestants)) as threads:
+        for i in range(count):
+            order = contestants[::-1] if i % 2 else contestants
+            under_way = [(who, threads.submit(measure)) for who, measure in order]
+            try:
+                rounds.append({who: one.result() for who, one in under_way})
+            except Failed:
+                return []
+            settle()
+    return rounds
