@@ -228,15 +228,20 @@ static void got_stamp(void *self, const struct kube_answer *answer)
     got_last(p, answer);
 }
 
-/* While others wait for their sandboxes it comes in a later pass. */
+/* While others wait for their sandboxes it comes in a later pass. Where the store is ours, always: as its commit is what the claim
+ * itself waits for. */
 static bool may_stamp_later(struct claim_pass *p, struct timespec ready)
 {
     struct queue_item *item = p->pass.item;
+    bool is_alone = queue_load(queue_of(item)) == 1;
 
-    if (queue_load(queue_of(item)) == 1)
+    if (is_alone && p->r->config->is_remote)
         return false;
     stamps_put(p->r->stamps, p->claim, ready);
-    queue_add(queue_of(item), queue_item_namespace(item), queue_item_name(item), QUEUE_LOW);
+    if (is_alone)
+        pass_look_again(&p->pass, AFTERWARDS_MS);
+    else
+        queue_add(queue_of(item), queue_item_namespace(item), queue_item_name(item), QUEUE_LOW);
     return true;
 }
 

@@ -39,6 +39,9 @@
  * a busy cluster its Pod takes longer than that to be scheduled. */
 #define FIRST_STATUS_MS  50
 #define MEMBER_STATUS_MS 1000
+/* What is written down of a claim that is ready, and says nothing new, waits so long where the store is ours: as long as its
+ * Events, so that all of it is one commit, and not the one that the claim waits for. */
+#define AFTERWARDS_MS 20
 /* Whatever the operator says, labels of a Pod wait no longer: the router looks at them. */
 #define WRITE_BEHIND_MAX_MS 1000
 /* A member that is not ready at the end of its grace is looked at this much later: its last status may be under way. */

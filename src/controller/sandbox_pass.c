@@ -333,6 +333,15 @@ static bool is_beginning(struct sandbox_pass *p, const struct sandbox_facts *f)
     return sandboxes_defer(p->r, is_member ? DEFER_MEMBER : DEFER_STATUS, p->sandbox);
 }
 
+/* A claim that took the sandbox changed its generation, and waits for the store. */
+static bool may_be_told_later(struct sandbox_pass *p, struct json_node *status)
+{
+    if (sandbox_status_is_renumbered(p->sandbox, status))
+        return sandboxes_defer(p->r, DEFER_NUMBERS, p->sandbox);
+    sandboxes_forget(p->r, DEFER_NUMBERS, p->sandbox);
+    return false;
+}
+
 static void do_status(struct sandbox_pass *p)
 {
     struct sandbox_facts facts = {
@@ -350,11 +359,18 @@ static void do_status(struct sandbox_pass *p)
         .now = p->pass.now_text,
     };
 
+    struct json_node *status;
+
     tell_fault(p);
-    if (is_beginning(p, &facts))
+    if (is_beginning(p, &facts)) {
+        p->state = AT_OVER;
+        return;
+    }
+    status = sandbox_status(&facts, p->pass.ed);
+    if (may_be_told_later(p, status))
         p->state = AT_OVER;
     else
-        sandbox_pass_write(p, sandbox_status(&facts, p->pass.ed));
+        sandbox_pass_write(p, status);
 }
 
 /* ---- the pass ---- */

@@ -324,6 +324,26 @@ static bool is_only_node_new(const struct json *have, struct json_node *status)
     return json_node_equal(was, now);
 }
 
+/* The same conditions without the generations. */
+static struct json_node *unnumbered(struct json_node *status)
+{
+    struct json_node *list = json_node_get(status, "conditions");
+
+    for (size_t i = 0; i < json_node_count(list); i++)
+        (void)json_node_remove(json_node_at(list, i), "observedGeneration");
+    return status;
+}
+
+bool sandbox_status_is_renumbered(const struct object *sandbox, struct json_node *status)
+{
+    const struct json *have = object_member(sandbox, "status");
+    struct json_edit *ed = json_node_edit(status);
+
+    return have && !json_node_equal_value(status, have) &&
+           json_node_equal(unnumbered(json_edit_view(ed, have)),
+                           unnumbered(json_node_copy(ed, status)));
+}
+
 static bool is_ready(struct json_node *status)
 {
     struct json_node *list = json_node_get(status, "conditions");

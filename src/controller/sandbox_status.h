@@ -33,6 +33,9 @@ struct json_node *sandbox_status_expired(const struct object *sandbox, const cha
 struct json_node *sandbox_status_ended(const struct object *sandbox, const char *now,
                                        struct json_edit *ed);
 
+/* What it says is what it said, but for the generations that it was seen in. */
+bool sandbox_status_is_renumbered(const struct object *sandbox, struct json_node *status);
+
 /* The write that makes the status this; STEP_NONE when it says nothing new, or nothing that cannot wait: a node's name
  * alone waits for readiness. */
 struct step sandbox_status_step(const struct object *sandbox, struct json_node *status,

@@ -245,6 +245,37 @@ static void conditions_do_not_accumulate(void **state)
     test_objects_free();
 }
 
+/* Generations alone are no news; anything beside them is. */
+static void new_generations_say_nothing_new(void **state)
+{
+    struct row pending = { .pod = POD("'phase':'Pending'") };
+    struct row ready = { .pod = POD(READY "," IPS) };
+    struct sandbox_facts f = facts_of(&ready);
+    struct json_node *status = sandbox_status(&f, test_edit()), *before;
+    struct json_node *list;
+
+    f.sandbox = sandbox_of(false, test_text(status));
+    assert_false(sandbox_status_is_renumbered(f.sandbox, status)); /* the same */
+    before = json_node_copy(test_edit(), status);
+    list = json_node_get(before, "conditions");
+    assert_true(json_node_count(list) > 0);
+    for (size_t i = 0; i < json_node_count(list); i++)
+        json_node_set(json_node_at(list, i), "observedGeneration", json_edit_i64(test_edit(), 77));
+    f.sandbox = sandbox_of(false, test_text(before));
+    assert_true(sandbox_status_is_renumbered(f.sandbox, status));
+    assert_string_not_equal(write_of(test_text(before), &ready),
+                            ""); /* it is written all the same */
+    json_node_set(before, "nodeName", json_edit_cstr(test_edit(), "elsewhere"));
+    f.sandbox = sandbox_of(false, test_text(before));
+    assert_false(sandbox_status_is_renumbered(f.sandbox, status));
+    f = facts_of(&pending);
+    f.sandbox = sandbox_of(false, test_text(status));
+    assert_false(sandbox_status_is_renumbered(f.sandbox, sandbox_status(&f, test_edit())));
+    f.sandbox = sandbox_of(false, "{}");
+    assert_false(sandbox_status_is_renumbered(f.sandbox, status));
+    test_objects_free();
+}
+
 static void coalesces_node_name_status_write(void **state)
 {
     struct row pending = { .pod = POD("'phase':'Pending'") };
@@ -368,6 +399,7 @@ int main(void)
         cmocka_unit_test(set_service_status_custom_domain),
         cmocka_unit_test(a_foreign_pod_leaks_neither_address_nor_node),
         cmocka_unit_test(conditions_do_not_accumulate),
+        cmocka_unit_test(new_generations_say_nothing_new),
         cmocka_unit_test(coalesces_node_name_status_write),
         cmocka_unit_test(what_went_is_taken_away_by_a_null),
         cmocka_unit_test(sandbox_expiry),

@@ -1,7 +1,8 @@
 /* up_claims: how long a client of `silica up`, or of a cluster, waits for sandboxes: from the start of a claim's creation until a
  * watch of the same client shows it ready, over HTTPS on connections that are kept.
  *
- *     up_claims KUBECONFIG POOL each COUNT        one claim after the other; each is deleted, and the next made when all is quiet
+ *     up_claims KUBECONFIG POOL each COUNT        one claim after the other; each is deleted, and the next made when all is quiet:
+ *                                                 what the one before left to do is not this one's
  *     up_claims KUBECONFIG POOL stay COUNT        all of them at once, and they stay
  *     up_claims KUBECONFIG POOL rate COUNT RATE   so many a second, whether the ones before are ready or not, and they stay
  *     up_claims KUBECONFIG POOL loop COUNT MOST   at most so many that are not ready; each that is makes room, and they stay
@@ -22,9 +23,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT_MAX   100000
-#define AT_ONCE     32    /* creations on their way */
-#define LOOK_MS     10    /* between two looks whether all is quiet */
+#define COUNT_MAX 100000
+#define AT_ONCE   32 /* creations on their way */
+#define LOOK_MS   10 /* between two looks whether all is quiet */
+#define QUIET_LOOKS                                                                                \
+    5 /* that find nothing new, one after the other: Events are written 20 ms late */
 #define PATIENCE_MS 60000 /* for the next thing to happen */
 #define TICK_MS     2     /* between two looks at what the rate asks for */
 #define GROUP       "extensions.agents.x-k8s.io"
@@ -45,7 +48,9 @@ struct bench {
     double rate; /* claims a second; 0: as they are answered */
     size_t most; /* unready at a time; 0: any number */
     size_t count, made, answered, ready;
-    size_t pods; /* when all is quiet; SIZE_MAX: not known yet */
+    size_t pods;      /* when all is quiet; SIZE_MAX: not known yet */
+    uint64_t version; /* of the store, at the last look */
+    unsigned quiet;   /* looks since it changed */
     int64_t started;
     struct claim *all;
 };
@@ -185,7 +190,14 @@ static void on_update(void *ctx, struct object *old, struct object *now)
     see(ctx, now);
 }
 
-/* ---- quiet: the pool is full, and Pods are as many as they were ---- */
+/* ---- quiet: the pool is full, Pods are as many as they were, and nobody writes ---- */
+
+static bool is_quiet(struct bench *b, uint64_t version)
+{
+    b->quiet = version == b->version ? b->quiet + 1 : 0;
+    b->version = version;
+    return b->quiet >= QUIET_LOOKS;
+}
 
 static void on_pods(void *ctx, const struct kube_answer *answer)
 {
@@ -194,7 +206,7 @@ static void on_pods(void *ctx, const struct kube_answer *answer)
     must_be_done(answer, "list pods");
     if (b->pods == SIZE_MAX)
         b->pods = answer->item_count;
-    if (answer->item_count != b->pods) {
+    if (!is_quiet(b, answer->version) || answer->item_count != b->pods) {
         ev_timer_start(b->loop, &b->look, LOOK_MS, look, b);
         return;
     }
