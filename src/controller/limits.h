@@ -39,6 +39,9 @@
  * a busy cluster its Pod takes longer than that to be scheduled. */
 #define FIRST_STATUS_MS  50
 #define MEMBER_STATUS_MS 1000
+/* The Pod of a pool's member is made so long after it on a cluster: the garbage collector hears of both by streams of their own, and
+ * asks the server for an owner that it has not heard of, and for the owner's owner. Nobody waits for a member. */
+#define MEMBER_POD_MS 50
 /* What is written down of a claim that is ready, and says nothing new, waits so long where the store is ours: as long as its
  * Events, so that all of it is one commit, and not the one that the claim waits for. */
 #define AFTERWARDS_MS 20

@@ -20,6 +20,7 @@ enum deferral {
     DEFER_METADATA, /* labels of Pods, if the operator lets them */
     DEFER_STATUS,   /* the first status of a sandbox: the next one mostly follows at once */
     DEFER_MEMBER,   /* the same of a pool's member, which may wait longer */
+    DEFER_POD,      /* the Pod of a pool's member */
     DEFER_NUMBERS,  /* a status that has new generations and is otherwise as it was */
     DEFER_COUNT,
 };

@@ -105,6 +105,14 @@ static bool may_wait(struct sandbox_pass *p, const struct pod_verdict *verdict)
            sandboxes_defer(p->r, DEFER_METADATA, p->sandbox);
 }
 
+/* Its sandbox is to be known to all before it. */
+static bool is_too_early(struct sandbox_pass *p, const struct pod_verdict *verdict)
+{
+    return verdict->step.verb == STEP_CREATE &&
+           owner_is(p->sandbox, GROUP_EXTENSIONS, "SandboxWarmPool") &&
+           sandboxes_defer(p->r, DEFER_POD, p->sandbox);
+}
+
 static void pod_failed(struct sandbox_pass *p, const struct kube_answer *answer)
 {
     pass_fault_of(&p->pass, answer);
@@ -170,6 +178,8 @@ static void do_pod(struct sandbox_pass *p)
     } else if (verdict.fault.code != ERR_NONE) {
         pass_fault(&p->pass, verdict.fault.msg);
         p->has_pod_failed = true;
+    } else if (is_too_early(p, &verdict)) {
+        p->state = AT_OVER;
     } else if (verdict.step.verb != STEP_NONE && !may_wait(p, &verdict)) {
         p->state = AT_POD;
         pass_call(&p->pass, &verdict.step, got_pod);
