@@ -271,7 +271,7 @@ static void stretch_log(struct disk *d)
 
     if (fd >= 0 && d->is_log_new && !is_short_of_room(d))
         (void)!fallocate(fd, 0, 0,
-                         (off_t)d->checkpoint_pages * (DISK_PAGE_BYTES + LOG_FRAME_BYTES));
+                         (off_t)d->checkpoint_pages * (DISK_PAGE_BYTES + WAL_FRAME_BYTES));
 }
 
 /* All that it has goes to the file, and it begins anew. */

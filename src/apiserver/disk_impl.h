@@ -9,8 +9,6 @@
 #define STORE_FILE "store.db"
 #define LOG_FILE   "store.db-wal"
 
-#define LOG_FRAME_BYTES 24 /* before each page */
-
 /* What the sealed row says of all others. */
 struct disk_state {
     uint64_t compacted;

@@ -13,6 +13,8 @@
 
 #include "base/buf.h"
 
+#define WAL_FRAME_BYTES 24 /* before each page */
+
 /* -1, ERR_INVALID: transactions stand behind a broken one, or the log's own head is damaged. */
 int wal_check(struct span log, struct err *e);
 

@@ -121,8 +121,8 @@ struct reconciler *sandboxes_new(struct shared *shared, const struct controller_
         defer_new(MIN(config->write_behind_ms, (uint64_t)WRITE_BEHIND_MAX_MS));
     r->rooms[DEFER_STATUS].defer = defer_new(FIRST_STATUS_MS);
     r->rooms[DEFER_MEMBER].defer = defer_new(MEMBER_STATUS_MS);
-    r->rooms[DEFER_POD].defer = defer_new(config->is_remote ? MEMBER_POD_MS : 0);
-    r->rooms[DEFER_NUMBERS].defer = defer_new(config->is_remote ? 0 : AFTERWARDS_MS);
+    r->rooms[DEFER_POD].defer = defer_new(MEMBER_POD_MS);
+    r->rooms[DEFER_NUMBERS].defer = defer_new(AFTERWARDS_MS);
     reconciler_follow_others(&r->base, SHARED_SANDBOXES);
     reconciler_watch(&r->base, SHARED_SANDBOXES, on_gone);
     reconciler_watch(&r->base, SHARED_PODS, on_child);

@@ -108,7 +108,7 @@ static bool may_wait(struct sandbox_pass *p, const struct pod_verdict *verdict)
 /* Its sandbox is to be known to all before it. */
 static bool is_too_early(struct sandbox_pass *p, const struct pod_verdict *verdict)
 {
-    return verdict->step.verb == STEP_CREATE &&
+    return p->r->config->is_remote && verdict->step.verb == STEP_CREATE &&
            owner_is(p->sandbox, GROUP_EXTENSIONS, "SandboxWarmPool") &&
            sandboxes_defer(p->r, DEFER_POD, p->sandbox);
 }
@@ -346,6 +346,8 @@ static bool is_beginning(struct sandbox_pass *p, const struct sandbox_facts *f)
 /* A claim that took the sandbox changed its generation, and waits for the store. */
 static bool may_be_told_later(struct sandbox_pass *p, struct json_node *status)
 {
+    if (p->r->config->is_remote)
+        return false;
     if (sandbox_status_is_renumbered(p->sandbox, status))
         return sandboxes_defer(p->r, DEFER_NUMBERS, p->sandbox);
     sandboxes_forget(p->r, DEFER_NUMBERS, p->sandbox);
@@ -368,7 +370,6 @@ static void do_status(struct sandbox_pass *p)
         .cluster_domain = p->r->config->cluster_domain,
         .now = p->pass.now_text,
     };
-
     struct json_node *status;
 
     tell_fault(p);

@@ -301,7 +301,7 @@ static bool read_some(struct conn *c)
             !(c->filter && c->filter->ops->has_pending(c->filter)))
             return false; /* the socket is empty: save the call that would say so */
     }
-    if (!c->later.is_queued)
+    if (c->state != CONN_CLOSED && !c->later.is_queued)
         ev_post(c->loop, &c->later, go_on_reading, c);
     return true;
 }

@@ -176,11 +176,6 @@ def one_turn(bench, api, who, serial, sizes):
     return turn.figures
 
 
-def percentile(values, share):
-    ordered = sorted(values)
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
-
-
 def row(bench, servers):
     sizes = ({"pool": 120, "each": 60, "burst": 100, "sustained": 150} if bench.quick else
              {"pool": 350, "each": 300, "burst": 300, "sustained": 400})
@@ -212,7 +207,7 @@ def compare(bench, got, text, value, unit, note=None):
 def show(bench, got, sizes):
     for rate in (5, 10, 20):
         def of(share, turns, name=f"rate_{rate}"):
-            return percentile([us for t in turns for us in t[name]], share) / 1000
+            return load.percentile([us for t in turns for us in t[name]], share) / 1000
 
         ratio = compare(bench, got, f"{rate} claims a second", lambda t: of(0.99, t), "ms p99",
                         lambda t: f"p50 {of(0.5, t):.0f} ms, p90 {of(0.9, t):.0f} ms of {sum(len(x[f'rate_{rate}']) for x in t)}; "

@@ -168,6 +168,11 @@ def undisturbed(measure, tries=4, limit=0.01):
     return best
 
 
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
 def calmest(measure, want, limit=0.005, most=4):
     """Measures until `want` times were undisturbed by neighbours, at most `most` times as often; the least disturbed ones count,
     whatever they showed. For what is short: a burst of the neighbours' is over in a second. Returns what was measured, and the

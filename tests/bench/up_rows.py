@@ -67,10 +67,6 @@ def claims(bench, up, pool, how, count):
     return bench.helper("up_claims", up.ready["kubeconfig"], pool, how, count, timeout_s=600)
 
 
-def percentile(ordered, share):
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
-
-
 def each(bench, up, pool, count, batch):
     """Claims one after the other: the times of all in ms, in order, the middle of the answers', and what neighbours took."""
     got, taken = load.calmest(lambda: claims(bench, up, pool, "each", batch), count // batch)
@@ -85,11 +81,11 @@ def latency(bench, servers, _interleave, _ratio):
         for row, pool, count, want in (("up-warm", "bench-warm", 30 if bench.quick else 200, 2),
                                        ("up-cold", "bench-cold", 20 if bench.quick else 100, 10)):
             took, answered, taken = each(bench, up, pool, count, 10)
-            bench.add(row, "silica up", percentile(took, 0.5), "ms p50",
-                      f"p90 {percentile(took, 0.9):.1f} ms, p99 {percentile(took, 0.99):.1f} ms of {count}; the create itself is answered "
+            bench.add(row, "silica up", load.percentile(took, 0.5), "ms p50",
+                      f"p90 {load.percentile(took, 0.9):.1f} ms, p99 {load.percentile(took, 0.99):.1f} ms of {count}; the create itself is answered "
                       f"after {answered:.1f} ms; neighbours took {taken:.1%}")
             bench.add(row, "the disk's own sync", sync, "ms p50", f"append of 4 KiB and fdatasync in {kube_rows.disk()}")
-            bench.goal(row, f"{row[3:]} claim to ready over TLS, p50 in ms", percentile(took, 0.5), want, at_most=True)
+            bench.goal(row, f"{row[3:]} claim to ready over TLS, p50 in ms", load.percentile(took, 0.5), want, at_most=True)
         sdk(bench, up)
 
 
