@@ -22,7 +22,7 @@ from lib import cluster, controllers, controlplane
 OURS, THEIRS = "silica controller", "public controller"
 GROUP = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces"
 POOL, CLIENTS = "warm", 24
-PIECES = 4  # of the claims at one rate
+PIECE_S = 5  # of claims at one rate: a burst of the neighbours' is over by then
 POD = {"metadata": {"labels": {"app": "bench"}}, "spec": {"containers": [{"name": "main", "image": "python-runtime", "ports": [{"containerPort": 8888}]}]}}
 NOT_COUNTED = {"WATCH", "LIST", "WATCHLIST", "CONNECT"}
 # By the clock, whoever is the controller: endpoints are those of the API server itself, which it looks at every ten seconds.
@@ -117,9 +117,9 @@ class Turn:
     def rates(self, count):
         """As many claims at each rate: of 75 the slowest one alone would be the p99, and that is whom a pause of the API server met.
         In pieces, and those that neighbours disturbed once more: a pause of the machine is nobody's here."""
-        piece = count // PIECES
         for rate in (5, 10, 20):
-            got, taken = load.calmest(lambda r=rate: self.measured(piece, lambda: self.claims("rate", piece, r)), PIECES, 0.02, 2)
+            piece = min(rate * PIECE_S, count)
+            got, taken = load.calmest(lambda r=rate, p=piece: self.measured(p, lambda: self.claims("rate", p, r)), count // piece, 0.01, 3)
             self.figures[f"rate_{rate}"] = [us for one in got for us in one["took_us"]]
             self.figures[f"taken_{rate}"] = taken
 
@@ -165,10 +165,10 @@ def one_turn(bench, api, who, serial, sizes):
     turn = Turn(bench, api, who, serial)
     try:
         turn.fill()
-        turn.rates(sizes["each"])
         turn.burst(sizes["burst"])
         turn.sustained(sizes["sustained"])
-        turn.memory()
+        turn.memory()  # with as many claims as the other has then: the pieces of a rate may be more for one
+        turn.rates(sizes["each"])
         if who == OURS:
             turn.end()  # the last one's goes with the cluster
     finally:
