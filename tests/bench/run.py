@@ -3,7 +3,7 @@
 
 usage: tests/bench/run.py [--quick] [--only ROW,...] [-o json] [--build DIR]
 
-Rows: exec64 exec1 probe transfer memory start; run first inside pause density of sandboxes; json informer binary kube local claims cluster router; up up-many up-memory of the whole system.
+Rows: exec64 exec1 probe transfer memory start; run first inside pause density of sandboxes; json informer binary kube local claims cluster router; up-memory up up-many of the whole system.
 Throughput rows are interleaved: every contestant once per round, and a ratio is the median of the rounds' own ratios.
 Absolute times belong to this machine and this hour; nothing asserts them. A peer that cannot be had (no network, no package) leaves a gap and its reason.
 """
