@@ -9,7 +9,7 @@ import yaml
 
 from conftest import Kubectl, kubectl_of
 from lib.controlplane import write_kubeconfig
-from things import AGENTS, CM, DEPLOYMENTS, EXTENSIONS, POOLS, SANDBOXES, claim, condition, config_map, deployment, owner, pool, sandbox, template
+from things import AGENTS, CM, DEPLOYMENTS, EXTENSIONS, POOLS, SANDBOXES, claim, condition, config_map, deployment, owner, pool, sandbox, template, wait_root
 
 MERGE = {"content-type": "application/merge-patch+json"}
 
@@ -93,6 +93,7 @@ def fill(t):
 
 def test_get(t, k):
     fill(t)
+    wait_root(t)
     k("plain", "get sandboxes")
     k("short names", "get sandbox,swp")
     k("by full name", "get sandboxes.v1beta1.agents.x-k8s.io one")

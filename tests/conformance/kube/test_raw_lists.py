@@ -1,10 +1,6 @@
 """Lists: paging, selectors, resourceVersion semantics."""
 
-from things import CM, PODS, SANDBOXES, POOLS, config_map, pod, sandbox, pool
-
-
-def names(answer):
-    return [o["metadata"]["name"] for o in answer["items"]]
+from things import CM, PODS, SANDBOXES, POOLS, config_map, pod, sandbox, pool, wait_root
 
 
 def names_of(o):
@@ -19,7 +15,7 @@ def fill(t, count=5):
 
 def test_paging(t):
     fill(t)
-    t.wait("the root certificate is there", lambda: "kube-root-ca.crt" in names(t.ask("GET", CM)))
+    wait_root(t)
     first = t.get("first page", CM, limit=2)
     second = t.get("second page", CM, limit=2, **{"continue": first["metadata"]["continue"]})
     t.get("the rest", CM, **{"continue": second["metadata"]["continue"]})
@@ -48,6 +44,7 @@ def test_label_selectors(t):
 
 def test_field_selectors(t):
     fill(t, 2)
+    wait_root(t)
     for selector in ("metadata.name=c1", "metadata.name==c1", "metadata.name!=c1,metadata.name!=kube-root-ca.crt", "metadata.name=c0,metadata.name=c1",
                      "metadata.namespace={ns},metadata.name=c0", "metadata.namespace=other"):
         t.get(selector, CM, fieldSelector=t.path(selector), only=names_of)

@@ -70,3 +70,8 @@ def owner(answer, **more):
 def condition(kind, status="True", reason="Because", message="it is"):
     return {"type": kind, "status": status, "reason": reason, "message": message,
             "lastTransitionTime": "2026-01-02T03:04:05Z"}
+
+
+def wait_root(t):
+    """A real server's controllers put the root certificate into a new namespace in their own time."""
+    t.wait("the root certificate is there", lambda: "kube-root-ca.crt" in [o["metadata"]["name"] for o in t.ask("GET", CM)["items"]])

@@ -24,6 +24,7 @@ from harness.server import free_port, tool, wait_until
 pytestmark = pytest.mark.ours
 SECRET = "0123456789abcdef0123456789abcdef"
 OURS_ONLY = {"x-sandbox-id", "x-sandbox-namespace", "x-sandbox-port", "x-sandbox-pod-ip", "x-sandbox-timeout"}  # Go passes them on
+GUESS = ("content-type", "text/plain; charset=utf-8")  # Go adds it to an answer without a type when the first bytes are there before its flush
 
 
 class Go:
@@ -126,7 +127,8 @@ def test_what_reaches_the_sandbox_and_what_comes_back(routers, backend, method, 
         told.get("heads", []).sort()
         answer = sorted((k.lower(), v) for k, v in fields.items() if k.lower() not in ("date", "content-length", "connection"))
         seen.append((status, told, answer))
-    assert seen[0] == seen[1]
+    (go_status, go_told, go_answer), ours = seen
+    assert (go_status, go_told, [field for field in go_answer if field != GUESS]) == ours
 
 
 def test_nobody_there(routers, backend):
