@@ -255,34 +255,6 @@ bool disk_has_room(struct disk *d)
             unused * DISK_PAGE_BYTES >= d->reserve_bytes && take_reserve(d, 1));
 }
 
-/* ---- the log ---- */
-
-/* There is no room for a log that grows. */
-static bool is_short_of_room(const struct disk *d)
-{
-    return !d->is_reserved || d->is_tight;
-}
-
-/* As long from the beginning as it is going to be: a sync then finds the file's size and blocks as they were, and writes
- * the pages alone. What is behind the last commit is zeros, to SQLite and to wal.h as if it were not there. */
-static void stretch_log(struct disk *d)
-{
-    OWN_FD int fd = openat(d->dir_fd, LOG_FILE, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-
-    if (fd >= 0 && d->is_log_new && !is_short_of_room(d))
-        (void)!fallocate(fd, 0, 0,
-                         (off_t)d->checkpoint_pages * (DISK_PAGE_BYTES + WAL_FRAME_BYTES));
-}
-
-/* All that it has goes to the file, and it begins anew. */
-static int empty_log(struct disk *d)
-{
-    int rc = sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-
-    d->is_log_new = rc == SQLITE_OK;
-    return rc;
-}
-
 /* ---- reading ---- */
 
 static struct span column(sqlite3_stmt *st, int i)
@@ -303,12 +275,12 @@ static int damaged_at(const struct disk *d, uint64_t version, struct err *e)
 /* All of it is here and whole: from now on the file may be changed. The log begins anew, as wal.h wants it. */
 static int trust(struct disk *d, struct err *e)
 {
-    int rc = empty_log(d);
+    int rc = sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
     set_close_checkpoints(d->writer, true);
     set_close_checkpoints(d->checkpointer, true);
-    if (take_reserve(d, 1)) /* a disk that is full already can still be read and deleted from */
-        stretch_log(d);
+    d->is_log_new = rc == SQLITE_OK;
+    (void)take_reserve(d, 1); /* a disk that is full already can still be read and deleted from */
     return rc == SQLITE_OK || (rc & 0xff) == SQLITE_FULL || (rc & 0xff) == SQLITE_IOERR
                ? 0
                : disk_fail(d->dir, d->writer, rc, "checkpoint", e);
@@ -417,13 +389,20 @@ static int fill(struct disk *d, const struct disk_batch *b, struct disk_state *n
     return run(d->set_state);
 }
 
+/* There is no room for a log that grows. */
+static bool is_short_of_room(const struct disk *d)
+{
+    return !d->is_reserved || d->is_tight;
+}
+
 /* The log begins anew after a commit that failed, whose frames may stand in it; each time where there is no room for a longer
  * one; and when it has become long because each checkpoint beside it came too late for the last commit. Between two commits,
  * so nothing can come in between. */
 static void tend_log(struct disk *d)
 {
-    if (!d->is_log_new && empty_log(d) == SQLITE_OK)
-        stretch_log(d);
+    if (!d->is_log_new)
+        d->is_log_new = sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                                                  NULL) == SQLITE_OK;
     else if (is_short_of_room(d))
         (void)sqlite3_wal_checkpoint_v2(d->writer, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
     else if (d->wal_pages >= 2 * d->checkpoint_pages)

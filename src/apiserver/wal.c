@@ -4,6 +4,7 @@
 
 /* https://www.sqlite.org/fileformat2.html#walformat: numbers are big-endian, whatever the checksums are made of. */
 #define HEAD_BYTES    32
+#define FRAME_BYTES   24          /* before each page */
 #define MAGIC         0x377f0682u /* the lowest bit: checksums are of big-endian words */
 #define PAGE_MIN      512u
 #define PAGE_MAX      65536u
@@ -57,7 +58,7 @@ static bool is_whole(const struct walk *w, const uint8_t *frame)
     uint32_t sum[2] = { w->sum[0], w->sum[1] };
 
     add(w->is_big, frame, 8, sum);
-    add(w->is_big, frame + WAL_FRAME_BYTES, w->page, sum);
+    add(w->is_big, frame + FRAME_BYTES, w->page, sum);
     return is_sum(frame + 16, sum);
 }
 
@@ -97,11 +98,10 @@ int wal_check(struct span log, struct err *e)
         w = (struct walk){ .page = DEFAULT_BYTES };
         is_broken = true;
     }
-    for (size_t at = HEAD_BYTES; log.n - at >= WAL_FRAME_BYTES + w.page;
-         at += WAL_FRAME_BYTES + w.page) {
+    for (size_t at = HEAD_BYTES; log.n - at >= FRAME_BYTES + w.page; at += FRAME_BYTES + w.page) {
         const uint8_t *frame = log.p + at;
         bool is_of_this_log = !w.salt || memcmp(frame + 8, w.salt, 8) == 0;
-        bool is_end = is_transaction_end(frame, number ? frame - WAL_FRAME_BYTES - w.page : NULL);
+        bool is_end = is_transaction_end(frame, number ? frame - FRAME_BYTES - w.page : NULL);
 
         number++;
         if (is_of_this_log && is_whole(&w, frame)) {

@@ -13,8 +13,6 @@
 
 #include "base/buf.h"
 
-#define WAL_FRAME_BYTES 24 /* before each page */
-
 /* -1, ERR_INVALID: transactions stand behind a broken one, or the log's own head is damaged. */
 int wal_check(struct span log, struct err *e);
 

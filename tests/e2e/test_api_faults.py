@@ -152,7 +152,7 @@ def half(data):
 
 
 def flip_in_an_object(data):
-    at = data.index(b"x" * 1000, len(data.rstrip(b"\0")) // 2) + 500  # a log is longer than what is in it
+    at = data.index(b"x" * 1000, len(data) // 2) + 500
     return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1:]
 
 
