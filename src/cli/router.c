@@ -84,6 +84,8 @@ static void on_synced(void *ctx)
     struct role *r = ctx;
     struct err e;
 
+    if (!r->router) /* it could not be opened, and the loop turns for what it has to let go */
+        return;
     ev_timer_stop(r->s.loop, &r->timer);
     r->is_ready = true;
     if (tell_ready(r, &e) < 0)
