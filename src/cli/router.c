@@ -12,9 +12,13 @@
 #include "router/overview.h"
 #include "router/router.h"
 #include "router/sockets.h"
+#include "trace/trace.h"
 
 #define SYNC_MS                                                                                    \
     60000 /* for the cluster to say which sandboxes there are, before anything is served */
+
+#define FLUSH_MS                                                                                   \
+    3000 /* for the collector of traces to take the last of them, after the last request */
 
 #define SECRET_MAX_BYTES 65536
 
@@ -27,9 +31,10 @@ struct role {
     struct dial_plug *sockets;      /* the node's */
     struct authorizer *authorizer;
     struct overview *overview;
+    struct tracer *tracer; /* or NULL */
     struct router *router;
     struct ev_timer timer; /* the cache's, then the drain's */
-    bool is_ready;
+    bool is_ready, is_over;
 };
 
 /* ---- what is shown ---- */
@@ -66,7 +71,8 @@ static int tell_ready(struct role *r, struct err *e)
     log_info("router.serve", KV("listen", router_address(r->router)),
              KV("tls", router_tls_address(r->router)),
              KV("metrics", show_metrics_address(r->s.show)),
-             KV("health", show_health_address(r->s.show)), KV("cache", r->o->is_cached));
+             KV("health", show_health_address(r->s.show)), KV("cache", r->o->is_cached),
+             KV("tracing", r->tracer != NULL));
     return serving_ready(&r->s, e);
 }
 
@@ -102,11 +108,25 @@ static void not_synced(void *ctx)
     fail(ctx, &e);
 }
 
-static void on_drained(void *ctx)
+static void on_told(void *ctx)
 {
     struct role *r = ctx;
 
     ev_loop_stop(r->s.loop);
+}
+
+/* Nothing is under way any more, or is not waited for. */
+static void on_drained(void *ctx)
+{
+    struct role *r = ctx;
+
+    if (r->is_over)
+        return;
+    r->is_over = true;
+    if (r->tracer)
+        tracer_flush(r->tracer, FLUSH_MS, on_told, r);
+    else
+        on_told(r);
 }
 
 static void drain_over(void *ctx)
@@ -114,7 +134,7 @@ static void drain_over(void *ctx)
     struct role *r = ctx;
 
     log_warn("router.cut", KV("after_ms", r->o->shutdown_ms));
-    ev_loop_stop(r->s.loop);
+    on_drained(r);
 }
 
 static void stop(void *ctx, bool is_again)
@@ -181,6 +201,21 @@ static int find_doors(struct role *r, struct router_config *config, struct err *
     return 0;
 }
 
+static int open_tracer(struct role *r, struct err *e)
+{
+    struct err why;
+
+    if (!r->o->is_traced ||
+        tracer_new(r->s.loop, resolver_dial(r->s.resolver), &r->o->trace, &r->tracer, &why) == 0)
+        return 0;
+    if (!r->o->is_trace_given) {
+        router_trace_off(&why);
+        return 0;
+    }
+    *e = why;
+    return -1;
+}
+
 static int open_parts(struct role *r, struct err *e)
 {
     const struct router_options *o = r->o;
@@ -237,6 +272,9 @@ static int open_parts(struct role *r, struct err *e)
     }
     if (o->has_status_page && r->s.client)
         config.overview = r->overview = overview_new(r->s.client);
+    if (open_tracer(r, e) < 0)
+        return -1;
+    config.tracer = r->tracer;
     config.picker = r->picker;
     config.authorizer = r->authorizer;
     return router_open(r->s.loop, &config, &r->router, e) < 0 || serving_show(&r->s, &show, e) < 0
@@ -250,6 +288,7 @@ static void close_parts(struct role *r)
     router_close(r->router);
     sockets_free(r->sockets);
     known_free(r->picker);
+    tracer_free(r->tracer);
     serving_disconnect(&r->s);
     authorizer_free(r->authorizer);
     overview_free(r->overview);
@@ -289,15 +328,24 @@ int router_serve(const struct router_options *o, const struct router_seat *seat)
     return r.s.exit_code;
 }
 
+static int serve(struct router_options *o)
+{
+    struct err e;
+
+    if (router_options_check(o, &e) < 0)
+        return command_fail(&e, EXIT_USAGE);
+    return o->workers > 1 ? router_workers(o) : router_serve(o, NULL);
+}
+
 int router_command(int argc, char **argv)
 {
     struct router_options o = { 0 };
-    struct err e;
     int code = command_parse(&router_program, argc, argv, &o, NULL);
 
     if (code != COMMAND_GOES_ON)
         return code;
-    if (router_options_check(&o, &e) < 0)
-        return command_fail(&e, EXIT_USAGE);
-    return o.workers > 1 ? router_workers(&o) : router_serve(&o, NULL);
+    o.is_trace_given = opt_was_given(&router_program, argc, argv, "--enable-tracing");
+    code = serve(&o);
+    router_options_done(&o);
+    return code;
 }

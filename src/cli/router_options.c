@@ -1,5 +1,6 @@
 #include "cli/router_options.h"
 
+#include "base/log.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/serving.h"
@@ -60,6 +61,7 @@ static const struct opt opts[] = {
     { "--cache-enabled", NULL, OPT_BOOL, AT_FIELD(is_cached), "true", 0, 0, NULL, "know the cluster's sandboxes; without, no cluster is asked, and --allow-unlisted-pod-ip must be given" },
     { "--cache-namespace", NULL, OPT_STR, AT_FIELD(cache_namespace), NULL, 0, 0, "NAME", "know this namespace's only; default: all" },
     { "--access-log", NULL, OPT_BOOL, AT_FIELD(has_access_log), "true", 0, 0, NULL, "one line for each request", "Logs" },
+    { "--enable-tracing", NULL, OPT_BOOL, AT_FIELD(is_traced), NULL, 0, 0, NULL, "tell a collector of OpenTelemetry of each request, by OTLP over gRPC; where, and which of them, is in the variables that OpenTelemetry has for it. Unless it is said, on where OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set" },
     ZAP_OPTS(AT_FIELD(zap), NULL),
     COMMAND_HELP(AT_FIELD(is_help), "Help"),
 };
@@ -177,6 +179,30 @@ int router_workers_parse(const char *flag, const char *text, unsigned *ret, stru
     return 0;
 }
 
+void router_trace_off(const struct err *why)
+{
+    log_warn("trace.off", KV("err", why), KV("hint", (const char *)why->hint));
+}
+
+/* Without a word on our command line, variables of the environment are as much for other programs: a wrong one is no reason
+ * not to serve. */
+static int read_trace(struct router_options *o, struct err *e)
+{
+    struct err why;
+
+    if (!o->is_trace_given)
+        o->is_traced = trace_is_asked_for();
+    if (!o->is_traced || trace_settings_read("sandbox-router", &o->trace, &why) == 0)
+        return 0;
+    if (o->is_trace_given) {
+        *e = why;
+        return -1;
+    }
+    o->is_traced = false;
+    router_trace_off(&why);
+    return 0;
+}
+
 int router_options_check(struct router_options *o, struct err *e)
 {
     if (router_workers_parse("--workers", o->workers_text, &o->workers, e) < 0)
@@ -197,7 +223,12 @@ int router_options_check(struct router_options *o, struct err *e)
         return -1;
     }
     return check_mode(o, e) < 0 || check_tls(o, e) < 0 || check_access(o, e) < 0 ||
-                   zap_open(&o->zap, e) < 0
+                   zap_open(&o->zap, e) < 0 || read_trace(o, e) < 0
                ? -1
                : 0;
+}
+
+void router_options_done(struct router_options *o)
+{
+    trace_settings_done(&o->trace);
 }

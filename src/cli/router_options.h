@@ -7,6 +7,7 @@
 #include "net/tls.h"
 #include "router/authorize.h"
 #include "router/trust.h"
+#include "trace/settings.h"
 
 struct router_options {
     const char *kubeconfig, *listen, *tls_listen, *metrics, *health, *cluster_domain;
@@ -35,6 +36,9 @@ struct router_options {
     const char *cache_namespace;
     /* logs */
     bool has_access_log;
+    bool is_traced, is_trace_given; /* given: not to be decided by the environment */
+    struct trace_settings
+        trace; /* of the environment, by router_options_check, where is_traced; router_options_done */
     struct zap_options zap;
 };
 
@@ -51,5 +55,8 @@ unsigned router_processors(void);
 
 /* What the table does not know; sets up the log. ERR_USAGE, ERR_INVALID. */
 int router_options_check(struct router_options *o, struct err *e);
+void router_options_done(struct router_options *o);
+/* Nobody asked for traces on our command line, and there are none. */
+void router_trace_off(const struct err *why);
 
 #endif

@@ -8,7 +8,7 @@
 #include "http/guard.h"
 #include "http/join.h"
 #include "http/limits.h"
-#include "router/caller.h"
+#include "router/account.h"
 #include "router/fields.h"
 #include "router/overview.h"
 
@@ -37,10 +37,7 @@ struct hop {
     struct ev_task begin;
     bool is_held;    /* the answer's head waits for its body, to leave with it */
     bool is_reading; /* the client's body */
-    /* For the log, when the exchange is gone. */
-    char method[16], client[NET_ADDR_TEXT_BYTES];
-    char *path, *agent, *id, *namespace;
-    char *user; /* who calls, where somebody said so */
+    struct account account;
     /* Written before they are read, or empty where their first is: large, and not cleared for each. */
     struct target target;
     struct refusal bad; /* status 0: the target is right */
@@ -56,11 +53,6 @@ static void hop_free(void *obj)
     struct hop *h = obj;
     struct hops *hops = h->hops;
 
-    free(h->path);
-    free(h->agent);
-    free(h->id);
-    free(h->namespace);
-    free(h->user);
     if (hops->spare_count >= HOP_SPARES_MAX || h->head.text.cap > HOP_SPARE_HEAD_BYTES) {
         http_head_done(&h->head);
         free(h);
@@ -92,22 +84,6 @@ static struct hop *hop_alloc(struct hops *hops)
     return h;
 }
 
-static void log_access(const struct hop *h, uint64_t took_us)
-{
-    const struct log_kv kv[] = { KV("method", (const char *)h->method),
-                                 KV("path", (const char *)h->path),
-                                 KV("status", h->status),
-                                 KV("bytes_out", h->out_bytes),
-                                 KV("duration_ms", took_us / 1000),
-                                 KV("client_ip", (const char *)h->client),
-                                 KV("sandbox_id", (const char *)h->id),
-                                 KV("sandbox_namespace", (const char *)h->namespace),
-                                 KV("user_agent", (const char *)h->agent),
-                                 KV("user", (const char *)h->user) };
-
-    log_event(LOG_INFO, "access.request", kv, h->user ? LEN(kv) : LEN(kv) - 1);
-}
-
 /* Nothing of it is left. */
 static void over(struct hop *h)
 {
@@ -115,10 +91,9 @@ static void over(struct hop *h)
 
     assert(!h->x && !h->call && !h->join);
     crowd_leave(&h->hops->crowd, take_ptr(&h->seat));
-    tally_end(h->hops->tally, span_cstr(h->method), h->status, h->target.namespace,
+    tally_end(h->hops->tally, span_cstr(h->account.method), h->status, h->target.namespace,
               (double)took_us / 1e6);
-    if (h->path && log_is_on(LOG_INFO))
-        log_access(h, took_us);
+    account_close(&h->account, h->hops->tracer, h->status, h->out_bytes, took_us);
     *h->link = h->next;
     if (h->next)
         h->next->link = h->link;
@@ -456,7 +431,8 @@ static void dial(struct hop *h)
     }
     http_head_clear(&h->head);
     if (fields_request(h->x, trust_has(&h->hops->config->proxies, http_peer(h->x)), &h->head, &e) <
-        0) {
+            0 ||
+        account_pass(&h->account, &h->head, &e) < 0) {
         refuse(h, 431, "The request has too many header fields to be passed on.");
         return;
     }
@@ -499,23 +475,9 @@ static const struct caller *caller_of(const struct http_exchange *x)
     return owner ? CONTAINER(owner, struct caller, base) : NULL;
 }
 
-static void note(struct hop *h)
-{
-    const struct http_exchange *x = h->x;
-
-    h->path = span_dup(http_path(x));
-    h->agent = span_dup(http_field(x, "user-agent"));
-    h->id = span_dup(http_field(x, "x-sandbox-id"));
-    h->namespace = span_dup(http_field(x, "x-sandbox-namespace"));
-    (void)net_addr_ip_text(http_peer(x), h->client);
-    if (caller_of(x))
-        h->user = own_strdup(caller_of(x)->user);
-}
-
 static struct hop *hop_new(struct hops *hops, struct http_exchange *x)
 {
     struct hop *h = hop_alloc(hops);
-    struct span method = http_method(x);
 
     h->hops = hops;
     h->x = x;
@@ -525,7 +487,7 @@ static struct hop *hop_new(struct hops *hops, struct http_exchange *x)
         h->next->link = &h->next;
     hops->first = h;
     h->began_us = time_mono_us();
-    memcpy(h->method, method.p, MIN(method.n, sizeof h->method - 1));
+    account_begin(&h->account, x);
     tally_begin(hops->tally);
     return h;
 }
@@ -629,14 +591,15 @@ void hop_start(struct hops *hops, struct http_exchange *x)
                                      : http_owner(x) ? &c->tunnel
                                                      : &c->plain;
 
+    if (c->has_access_log || hops->tracer)
+        account_open(&h->account, x, caller_of(x), hops->tracer);
     if (span_is(http_path(x), "/healthz")) {
         h->status = 200;
         http_answer(take_ptr(&h->x), 200, "application/json", SPAN("{\"status\":\"ok\"}"));
         over(h);
         return;
     }
-    if (c->has_access_log)
-        note(h);
+    h->account.is_logged = c->has_access_log;
     http_on_gone(x, on_gone, h);
     if (door->is_guarded && !guard_is_own_origin(http_req(x), &c->allow_origin)) {
         refuse(h, 403, "a foreign Origin is not allowed; see --allow-origin");

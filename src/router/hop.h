@@ -25,8 +25,9 @@ struct hops {
     struct http_client *client;
     struct tally *tally;
     struct hop *first;
-    struct crowd crowd; /* WebSockets by client */
-    struct hop *spares; /* memory of those that ended, for the next */
+    struct tracer *tracer; /* or NULL */
+    struct crowd crowd;    /* WebSockets by client */
+    struct hop *spares;    /* memory of those that ended, for the next */
     size_t spare_count;
 };
 

@@ -84,6 +84,7 @@ static void open_sides(struct router *r)
     r->hops = (struct hops){ .config = &r->config,
                              .loop = r->loop,
                              .client = http_client_new(r->loop, &client),
+                             .tracer = r->config.tracer,
                              .tally = tally_new(r->config.board, r->config.seat),
                              .crowd = { .max = r->config.websockets_per_client } };
 }

@@ -20,6 +20,7 @@ struct dial_resolver;
 struct overview;
 struct router;
 struct tally_board;
+struct tracer;
 
 /* One of the ways in. */
 struct router_door {
@@ -52,6 +53,7 @@ struct router_config {
     uint64_t websockets_per_client; /* at once; 0: any number */
     unsigned retries;               /* of connections that nobody took */
     uint64_t retry_first_ms, retry_most_ms;
+    struct tracer *tracer; /* who is told of each request; or NULL */
     bool has_access_log;
 };
 
