@@ -2,19 +2,16 @@
 conformance/router/test_traces.py."""
 
 import http.client
-import json
 import os
 import pathlib
 import subprocess
 import tempfile
-import urllib.error
-import urllib.request
 
 import grpc
 import pytest
 from harness import router
 from harness.collector import Collector
-from harness.router import Backend, Router
+from harness.router import Backend, Router, ask, at, passed_on
 from harness.server import free_port, wait_until
 from lib import certificates
 
@@ -22,20 +19,6 @@ pytestmark = [pytest.mark.ours, pytest.mark.core]
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{CALLER}-01"
 SOON = {"OTEL_BSP_SCHEDULE_DELAY": "50"}  # ms: as fast as a test likes it
-
-
-def ask(router, target="/", method="GET", data=None, fields=()):
-    request = urllib.request.Request(router.url + target, method=method, data=data, headers=dict(fields))
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, answer.headers, answer.read()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.headers, refused.read()
-
-
-def at(backend, **more):
-    return {"X-Sandbox-ID": "box", "X-Sandbox-Port": str(backend.port), "X-Sandbox-Pod-IP": backend.ip,
-            **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
 @pytest.fixture
@@ -58,11 +41,6 @@ def backend():
 
 def traced(directory, collector, *options, env=None):
     return Router(None, *options, directory=directory, env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **SOON, **(env or {})})
-
-
-def passed_on(answer):
-    """The fields that reached the sandbox."""
-    return {name.lower(): value for name, value in json.loads(answer[2])["fields"]}
 
 
 def test_every_request_is_told(directory, collector, backend):

@@ -12,6 +12,7 @@ import re
 import socket
 import subprocess
 import threading
+import urllib.error
 import urllib.request
 
 from harness.server import TREE
@@ -215,6 +216,27 @@ class Backend:
 
     def __exit__(self, *_):
         self.close()
+
+
+def ask(router, target="/", method="GET", data=None, fields=()):
+    """Status, fields and body, whatever the status. router: whatever has a url."""
+    request = urllib.request.Request(router.url + target, method=method, data=data, headers=dict(fields))
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.headers, refused.read()
+
+
+def at(backend, **more):
+    """Fields that lead to a Backend, and more: X_Sandbox_Port="1"."""
+    return {"X-Sandbox-ID": "box", "X-Sandbox-Port": str(backend.port), "X-Sandbox-Pod-IP": backend.ip,
+            **{name.replace("_", "-"): value for name, value in more.items()}}
+
+
+def passed_on(answer):
+    """The fields that reached the Backend, of what ask() returned."""
+    return {name.lower(): value for name, value in json.loads(answer[2])["fields"]}
 
 
 def free_port(ip):

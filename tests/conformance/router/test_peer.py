@@ -12,13 +12,11 @@ import socket
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 
 import pytest
 
 from harness.raw import read_all
-from harness.router import Backend, Router
+from harness.router import Backend, Router, ask, at
 from harness.server import free_port, tool, wait_until
 
 pytestmark = pytest.mark.ours
@@ -75,24 +73,10 @@ def backend():
         yield b
 
 
-def ask(router, target="/", method="GET", data=None, fields=()):
-    request = urllib.request.Request(router.url + target, method=method, data=data, headers=dict(fields))
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, answer.headers, answer.read()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.headers, refused.read()
-
-
 def said(answer):
     """Status and words of an answer that is the router's own."""
     assert answer[1]["content-type"] == "application/json"
     return answer[0], json.loads(answer[2])
-
-
-def at(backend, **more):
-    return {"X-Sandbox-ID": "box", "X-Sandbox-Port": str(backend.port), "X-Sandbox-Pod-IP": backend.ip,
-            **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
 @pytest.mark.parametrize("fields", [

@@ -1,25 +1,19 @@
 """What the public router tells a collector of a request, and what ours does. More of ours: e2e/test_router_traces.py."""
 
-import json
 import pathlib
 import tempfile
 import time
 
 import pytest
-from test_peer import Go, ask, at
+from test_peer import Go
 
 from harness.collector import Collector
-from harness.router import Backend, Router
+from harness.router import Backend, Router, ask, at, passed_on
 
 pytestmark = pytest.mark.ours
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{CALLER}-01"
 SERVER = 2  # kinds of spans
-
-
-def passed_on(answer):
-    """The fields that reached the sandbox."""
-    return {name.lower(): value for name, value in json.loads(answer[2])["fields"]}
 
 
 @pytest.fixture
