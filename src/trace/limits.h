@@ -5,7 +5,9 @@
 /* Spans that wait for the collector, and of them in one call: OpenTelemetry's own defaults. More are dropped and counted: a
  * collector that is away must not cost the program its memory */
 #define TRACE_QUEUE_MAX 2048
-#define TRACE_BATCH_MAX 512
+/* The same in bytes: most spans have 200, but clients choose the texts */
+#define TRACE_QUEUE_MAX_BYTES (4 << 20)
+#define TRACE_BATCH_MAX       512
 /* Of one call: below what a server of gRPC takes, which is 4 MiB, with room for the rest of the message. A span has a tag and its
  * length before it */
 #define TRACE_BATCH_MAX_BYTES  (3 << 20)

@@ -37,7 +37,8 @@ struct outbox {
     struct ev_timer timer;
     struct buf queue[TRACE_QUEUE_MAX]; /* a ring */
     size_t first, count;
-    size_t sent; /* of them, with the call under way or to come again */
+    size_t bytes; /* of all of them */
+    size_t sent;  /* of them, with the call under way or to come again */
     struct http_call *call;
     struct grpc_frame answer;
     struct err verdict; /* of the call, as far as it is known */
@@ -63,8 +64,9 @@ static struct buf *span_at(struct outbox *o, size_t i)
 static void tell_flushed(void *ctx)
 {
     struct outbox *o = ctx;
+    ev_fn done = take_ptr(&o->flushed);
 
-    take_ptr (&o->flushed)(o->flushed_ctx);
+    done(o->flushed_ctx);
 }
 
 static void flush_over(void *ctx)
@@ -94,8 +96,10 @@ void outbox_flush(struct outbox *o, uint64_t ms, ev_fn done, void *ctx)
 
 static void drop(struct outbox *o, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        o->bytes -= span_at(o, i)->n;
         buf_done(span_at(o, i));
+    }
     o->first = (o->first + n) % TRACE_QUEUE_MAX;
     o->count -= n;
     o->sent = 0;
@@ -302,7 +306,7 @@ void outbox_put(struct outbox *o, struct span packed)
     struct buf *to = span_at(o, o->count);
     struct err e;
 
-    if (o->count == TRACE_QUEUE_MAX) {
+    if (o->count == TRACE_QUEUE_MAX || o->bytes + packed.n > TRACE_QUEUE_MAX_BYTES) {
         o->dropped++;
         return;
     }
@@ -312,6 +316,7 @@ void outbox_put(struct outbox *o, struct span packed)
         return;
     }
     o->count++;
+    o->bytes += packed.n;
     if (o->state == OUTBOX_EMPTY || (o->state == OUTBOX_GATHERING && o->count >= TRACE_BATCH_MAX))
         go_on(o);
 }
