@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 
 import pytest
 
@@ -16,35 +14,14 @@ pytestmark = pytest.mark.ours
 STRANGER = 65533
 
 
-def as_user(uid):
-    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-
-
 @pytest.fixture(scope="module")
 def up():
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    public = tempfile.mkdtemp(prefix="silica-user-")
-    os.chmod(public, 0o755)
-    os.mkdir(f"{public}/home")
-    os.chown(f"{public}/home", caller.NOBODY, caller.NOBODY)
-    shutil.copy2(ups.program(), f"{public}/silica")
-    before = os.environ.get("SILICA")
-    os.environ["SILICA"] = f"{public}/silica"
-    try:
-        if subprocess.run([*as_user(caller.NOBODY), "unshare", "--user", "--map-root-user", "true"]).returncode != 0:
-            pytest.skip("user namespaces are not allowed here")
-        with ups.Up(data=f"{public}/home/data", prefix=as_user(caller.NOBODY), env={"HOME": f"{public}/home"}) as started:
-            yield started
-    finally:
-        os.environ.pop("SILICA")
-        if before:
-            os.environ["SILICA"] = before
-        shutil.rmtree(public, ignore_errors=True)
+    with ups.as_caller("user") as started:
+        yield started
 
 
 def curl(uid, *args):
-    return subprocess.run([*as_user(uid), "curl", "-s", "-m", "20", "-o", "-", "-w", "\n%{http_code}", *args],
+    return subprocess.run([*ups.as_user(uid), "curl", "-s", "-m", "20", "-o", "-", "-w", "\n%{http_code}", *args],
                           stdout=subprocess.PIPE, text=True).stdout.rpartition("\n")
 
 

@@ -4,8 +4,10 @@
         up.api.call("GET", "/api/v1/pods") # as its administrator
         up.kubectl("get", "pods")
         up.kill("control")
+    with as_caller("user") as up:          # the same, of an account that has nothing but its uid; "root" is root's
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,6 +16,9 @@ import signal
 import subprocess
 import tempfile
 
+import pytest
+
+from harness import caller
 from harness.server import TREE, wait_until
 from lib import controlplane
 
@@ -137,3 +142,39 @@ class Up:
 
     def __exit__(self, *_):
         self.stop()
+
+
+def as_user(uid):
+    """What makes a command another account's."""
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+
+
+@contextlib.contextmanager
+def as_caller(who, *options, uid=caller.NOBODY, env=None):
+    """`silica up` of root (who="root"), or of an account without rights (who="user"), which has a copy of the program and a
+    home of its own. Skips where the tests may not become that account."""
+    if who == "root":
+        if os.geteuid() != 0:
+            pytest.skip("needs root")
+        with Up(*options, env=env) as started:
+            yield started
+        return
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    if subprocess.run([*as_user(uid), "unshare", "--user", "--map-root-user", "true"]).returncode != 0:
+        pytest.skip("user namespaces are not allowed here")
+    public = tempfile.mkdtemp(prefix="silica-user-")
+    before = os.environ.get("SILICA")
+    try:
+        os.chmod(public, 0o755)
+        os.mkdir(f"{public}/home")
+        os.chown(f"{public}/home", uid, uid)
+        shutil.copy2(program(), f"{public}/silica")
+        os.environ["SILICA"] = f"{public}/silica"
+        with Up(*options, data=f"{public}/home/data", prefix=as_user(uid), env={"HOME": f"{public}/home", **(env or {})}) as started:
+            yield started
+    finally:
+        os.environ.pop("SILICA", None)
+        if before:
+            os.environ["SILICA"] = before
+        shutil.rmtree(public, ignore_errors=True)
