@@ -139,15 +139,17 @@ static void on_started(void *ctx)
 static void on_input(void *ctx, struct span bytes)
 {
     struct session *s = ctx;
+    struct span input = bytes.n ? bytes : SPAN(END_OF_INPUT);
 
     if (!s->exec)
         return;
-    if (bytes.n)
-        sandbox_exec_write(s->exec, bytes);
-    else if (s->spec->has_tty)
-        sandbox_exec_write(s->exec, SPAN(END_OF_INPUT)); /* closing it would hang up the terminal */
-    else
+    if (bytes.n || s->spec->has_tty) { /* closing the input would hang up a terminal */
+        size_t took = sandbox_exec_write(s->exec, input);
+
+        assert(took == input.n); /* one read fits into a queue that is not full */
+    } else {
         sandbox_exec_close_stdin(s->exec);
+    }
     if (bytes.n && sandbox_exec_is_full(s->exec))
         stream_in_want(&s->in, false);
 }

@@ -49,9 +49,10 @@ static void on_end(void *ctx, const struct err *e)
 
 static const struct tail_events events_of_tail = { NULL, on_entry, on_piece, on_end };
 
-static void drop(struct pod_process *p, struct span bytes)
+static int drop(struct pod_process *p, struct span bytes, struct err *e)
 {
-    (void)p, (void)bytes;
+    (void)p, (void)bytes, (void)e;
+    return 0;
 }
 
 static bool is_full(const struct pod_process *p)

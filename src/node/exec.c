@@ -20,8 +20,8 @@ struct exec {
     int control_fd;
     struct err e;
     struct sandbox *sandbox;
-    struct sandbox_exec *exec;               /* NULL: not yet */
-    struct buf early;                        /* input before that */
+    struct sandbox_exec *exec; /* NULL: not yet */
+    struct buf waiting;        /* input before that, and what the sandbox does not take yet */
     const struct pod_process_events *events; /* NULL: the client went */
     void *ctx;
     bool is_stdin_ended, is_paused, is_started;
@@ -37,7 +37,7 @@ static void process_free(void *obj)
     struct exec *p = obj;
 
     own_fd_close(&p->control_fd);
-    buf_done(&p->early);
+    buf_done(&p->waiting);
     free(p->argv);
     free(p->cwd);
     free(p);
@@ -57,19 +57,34 @@ static void finish(struct exec *p, int code, const struct err *e)
 
 /* ---- what the client says ---- */
 
-static void exec_write(struct pod_process *base, struct span bytes)
+/* Bytes that wait go first, and the end of input last. */
+static void push(struct exec *p)
+{
+    if (p->waiting.n) {
+        buf_consume(&p->waiting, sandbox_exec_write(p->exec, buf_span(&p->waiting)));
+        if (p->waiting.n)
+            return; /* on_drain comes */
+        buf_done(&p->waiting);
+    }
+    if (p->is_stdin_ended)
+        sandbox_exec_close_stdin(p->exec);
+}
+
+static int exec_write(struct pod_process *base, struct span bytes, struct err *e)
 {
     struct exec *p = of(base);
 
-    if (p->exec)
-        sandbox_exec_write(p->exec, bytes);
-    else
-        (void)buf_add_capped(&p->early, bytes);
+    if (p->exec && !p->waiting.n)
+        bytes = span_skip(bytes, sandbox_exec_write(p->exec, bytes));
+    if (buf_add(&p->waiting, bytes, e) < 0)
+        return err_wrap(e, "input that waits for its command");
+    return 0;
 }
 
 static bool is_full(const struct exec *p)
 {
-    return p->exec ? sandbox_exec_is_full(p->exec) : p->early.n >= NODE_STDIN_MAX_BYTES / 2;
+    return p->exec ? p->waiting.n || sandbox_exec_is_full(p->exec)
+                   : p->waiting.n >= NODE_STDIN_HIGH_BYTES;
 }
 
 static bool exec_is_full(const struct pod_process *base)
@@ -83,7 +98,7 @@ static void exec_close_stdin(struct pod_process *base)
 
     p->is_stdin_ended = true;
     if (p->exec)
-        sandbox_exec_close_stdin(p->exec);
+        push(p);
 }
 
 static void exec_resize(struct pod_process *base, uint16_t cols, uint16_t rows)
@@ -113,7 +128,8 @@ static void exec_leave(struct pod_process *base)
     if (!p->exec)
         return; /* `reached` ends it */
     sandbox_exec_pause(p->exec, false);
-    sandbox_exec_close_stdin(p->exec);
+    p->is_stdin_ended = true;
+    push(p);
 }
 
 static const struct process_ops ops = { .write = exec_write,
@@ -146,8 +162,9 @@ static void on_drain(void *ctx, bool is_open)
 {
     struct exec *p = ctx;
 
-    (void)is_open;
-    if (p->events)
+    (void)is_open; /* where no process reads, all that waits is taken, and gone */
+    push(p);
+    if (p->events && !is_full(p))
         p->events->on_drain(p->ctx);
 }
 
@@ -207,11 +224,8 @@ static void reached(void *ctx)
         finish(p, 0, &p->e);
         return;
     }
-    if (p->early.n)
-        sandbox_exec_write(p->exec, buf_span(&p->early));
-    buf_done(&p->early);
-    if (p->is_stdin_ended || !p->has_stdin)
-        sandbox_exec_close_stdin(p->exec);
+    p->is_stdin_ended |= !p->has_stdin;
+    push(p);
     sandbox_exec_pause(p->exec, p->is_paused);
     if (was_full && !is_full(p))
         p->events->on_drain(p->ctx);
@@ -248,7 +262,7 @@ int exec_start(struct node *n, const struct pod_request *r, const struct pod_pro
     p->base.ops = &ops;
     p->node = n;
     p->control_fd = -1;
-    p->early.max = NODE_STDIN_MAX_BYTES;
+    p->waiting.max = NODE_STDIN_MAX_BYTES;
     p->events = events;
     p->ctx = ctx;
     p->argv = copy_words(r->argv, r->argc);

@@ -18,7 +18,8 @@
 #define NODE_SETTLE_MS      50   /* the status waits so long for a container that has just begun to be ready */
 #define NODE_CONTAINERS_MAX 64   /* of one Pod; then it fails with an Event */
 #define NODE_STATUS_MAX_BYTES (1 << 20) /* of one Pod, then it is not written and the log says so */
-#define NODE_STDIN_MAX_BYTES (1 << 20) /* input of an exec that waits for its sandbox; then it is dropped */
+#define NODE_STDIN_HIGH_BYTES (512 * 1024) /* input of an exec that waits for its sandbox; then no more is read from the client */
+#define NODE_STDIN_MAX_BYTES (1 << 20) /* the same with what had been read by then; never reached, else the exec fails */
 #define NODE_PORTS_MAX      32   /* of one Pod that are served on its address; those beyond are reached by port-forward */
 #define NODE_SOCKET_ASKERS_MAX 64 /* routers that ask for sockets: the workers of one, and those at Gateways */
 #define NODE_SOCKET_ASKS_MAX 64  /* of one of them at once; more wait in its socket */

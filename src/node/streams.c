@@ -56,9 +56,9 @@ static int start(struct pod_backend *b, const struct pod_request *r,
     return exec_start(of(b)->node, r, events, ctx, ret, e);
 }
 
-static void write_to(struct pod_process *p, struct span bytes)
+static int write_to(struct pod_process *p, struct span bytes, struct err *e)
 {
-    p->ops->write(p, bytes);
+    return p->ops->write(p, bytes, e);
 }
 
 static bool is_full(const struct pod_process *p)

@@ -30,7 +30,7 @@ struct pod_process {
     const struct process_ops *ops;
 };
 struct process_ops {
-    void (*write)(struct pod_process *p, struct span bytes);
+    int (*write)(struct pod_process *p, struct span bytes, struct err *e);
     bool (*is_full)(const struct pod_process *p);
     void (*close_stdin)(struct pod_process *p);
     void (*resize)(struct pod_process *p, uint16_t cols, uint16_t rows);

@@ -50,8 +50,9 @@ struct pod_backend_ops {
     int (*start)(struct pod_backend *b, const struct pod_request *r,
                  const struct pod_process_events *events, void *ctx, struct pod_process **ret,
                  struct err *e);
-    /* Input: queued. Stop at is_full until on_drain. Dropped when nobody reads it any more. */
-    void (*write)(struct pod_process *p, struct span bytes);
+    /* Input: queued. Stop at is_full until on_drain; POD_EARLY_MAX_BYTES are taken beyond that. Dropped when no process
+     * reads it any more. -1: it was not taken (ERR_LIMIT), so what the process gets has a hole: the stream ends. */
+    int (*write)(struct pod_process *p, struct span bytes, struct err *e);
     bool (*is_full)(const struct pod_process *p);
     void (*close_stdin)(struct pod_process *p);
     void (*resize)(struct pod_process *p, uint16_t cols, uint16_t rows);

@@ -222,14 +222,15 @@ static void on_writable(void *ctx, unsigned ready)
     }
 }
 
-static void local_write(struct pod_process *p, struct span bytes)
+static int local_write(struct pod_process *p, struct span bytes, struct err *e)
 {
-    struct err e;
-
-    if (p->in_fd < 0 || p->is_in_ended || buf_add(&p->queue, bytes, &e) < 0)
-        return;
+    if (p->in_fd < 0 || p->is_in_ended)
+        return 0;
+    if (buf_add(&p->queue, bytes, e) < 0)
+        return err_wrap(e, "input that cannot be queued");
     p->was_full |= p->queue.n >= STDIN_HIGH_BYTES;
     ev_io_want(&p->in, EV_WRITE);
+    return 0;
 }
 
 static bool local_is_full(const struct pod_process *p)

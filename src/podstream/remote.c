@@ -172,6 +172,15 @@ static void on_drain(void *ctx)
 
 static const struct pod_process_events process_events = { on_output, on_drain, ended };
 
+/* A command that gets a part of its input would end as if that were all: its client hears of it instead. */
+static void take_input(struct remote *r, struct span bytes)
+{
+    struct err e;
+
+    if (r->process && bytes.n && ops_of(r)->write(r->process, bytes, &e) < 0)
+        finish(r, 0, &e);
+}
+
 void remote_start(struct remote *r)
 {
     struct pod_backend *b = r->session->backend;
@@ -185,9 +194,10 @@ void remote_start(struct remote *r)
     }
     if (r->cols)
         b->ops->resize(r->process, r->cols, r->rows);
-    if (r->early.n)
-        b->ops->write(r->process, buf_span(&r->early));
+    take_input(r, buf_span(&r->early));
     buf_done(&r->early);
+    if (r->is_over)
+        return;
     if (r->is_stdin_ended)
         b->ops->close_stdin(r->process);
     if (r->was_full)
@@ -208,7 +218,7 @@ void remote_stdin(struct remote *r, struct span bytes)
     if (r->is_over || r->is_stdin_ended || !r->session->req->has_stdin || bytes.n == 0)
         return;
     if (r->process)
-        ops_of(r)->write(r->process, bytes);
+        take_input(r, bytes);
     else if (buf_add(&r->early, bytes, &e) < 0)
         finish(r, 0, &e);
     r->was_full |= remote_is_full(r);

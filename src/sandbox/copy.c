@@ -52,6 +52,7 @@ static void cut(struct sandbox_copy *c)
 static void send_more(struct sandbox_copy *c)
 {
     OWN(buf_done) struct buf piece = BUF_INIT(4 * ARCHIVE_PIECE_BYTES);
+    size_t took;
     int more = 1;
 
     while (more > 0 && !c->is_read && !c->is_cut && !sandbox_exec_is_full(c->exec)) {
@@ -61,7 +62,8 @@ static void send_more(struct sandbox_copy *c)
             cut(c);
             return;
         }
-        sandbox_exec_write(c->exec, buf_span(&piece));
+        took = sandbox_exec_write(c->exec, buf_span(&piece));
+        assert(took == piece.n); /* a piece fits into a queue that is not full */
         c->is_read = more == 0;
         if (c->is_read)
             sandbox_exec_close_stdin(c->exec);

@@ -204,16 +204,16 @@ static void shut(struct sandbox_exec *x)
     x->events->on_drain(x->ctx, false);
 }
 
-void sandbox_exec_write(struct sandbox_exec *x, struct span bytes)
+size_t sandbox_exec_write(struct sandbox_exec *x, struct span bytes)
 {
-    struct err e;
+    size_t left;
 
     if (x->is_over || x->is_stdin_over || x->is_stdin_ending)
-        return;
-    if (buf_add(&x->stdin_queue, bytes, &e) < 0)
-        return; /* twice the high mark: the caller was told to stop */
+        return bytes.n;
+    left = buf_add_capped(&x->stdin_queue, bytes);
     x->is_full = x->stdin_queue.n >= SANDBOX_STDIN_HIGH_BYTES;
     write_next(x);
+    return bytes.n - left;
 }
 
 bool sandbox_exec_is_full(const struct sandbox_exec *x)

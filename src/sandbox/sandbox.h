@@ -56,8 +56,11 @@ void sandbox_close(struct sandbox *s);
 /* -1, and no event: ERR_INVALID (no program, text that is not UTF-8), ERR_LIMIT, ERR_CLOSED. */
 int sandbox_exec(struct sandbox *s, const struct sandbox_exec_spec *spec, struct sandbox_exec **ret,
                  struct err *e);
-/* Input. Queued; stop at sandbox_exec_is_full() until on_drain. Dropped when nobody reads it any more. */
-void sandbox_exec_write(struct sandbox_exec *x, struct span bytes);
+/* Input. Returns how many of the bytes it took into its queue: all while that is not full and they are no more than
+ * SANDBOX_STDIN_HIGH_BYTES, else what fits. The rest stays the caller's, who writes it after on_drain and ends the input
+ * only then. All are taken, and dropped, when no process reads them any more. */
+size_t sandbox_exec_write(struct sandbox_exec *x, struct span bytes)
+    __attribute__((warn_unused_result));
 bool sandbox_exec_is_full(const struct sandbox_exec *x);
 /* End of file after what is queued. A terminal is hung up. */
 void sandbox_exec_close_stdin(struct sandbox_exec *x);

@@ -83,7 +83,7 @@ static void live(struct span says, size_t cut, struct outcome *o)
     assert(ev_loop_new(&loop, &e) == 0);
     assert(sandbox_open(loop, pair[0], &box, &e) == 0);
     assert(sandbox_exec(box, &spec, &x, &e) == 0);
-    sandbox_exec_write(x, SPAN("input"));
+    (void)!sandbox_exec_write(x, SPAN("input"));
     sandbox_exec_close_stdin(x);
     sandbox_exec_signal(x, SIGTERM);
     sandbox_exec_resize(x, 80, 25);
