@@ -113,7 +113,6 @@ void command_let_go(int fd);
     { "logs", "show what a sandbox's command said", &logs_program, logs_command }, \
     { "pause", "hold all processes of a sandbox", &pause_program, pause_command }, \
     { "resume", "let them go on", &resume_program, resume_command }, \
-    { "rm", "remove sandboxes", &rm_program, rm_command }, \
     { "keeper", NULL, &keeper_program, keeper_command }, \
     { "doctor", "say which protections sandboxes have on this host", &doctor_program, \
       doctor_command }

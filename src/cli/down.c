@@ -2,13 +2,13 @@
 #include "cli/command.h"
 
 #include "isolate/engine.h"
+#include "node/run.h"
 #include "up/place.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 struct down_options {
@@ -59,10 +59,12 @@ static int end(const struct place *place, pid_t pid, uint64_t timeout_ms, struct
     return -1;
 }
 
-/* UID_CONTAINER_ATTEMPT, as the node names them; others are of `silica run`. */
+/* Others are of `silica run`. */
 static bool is_of_a_pod(const char *name)
 {
-    return strlen(name) > 38 && name[8] == '-' && name[36] == '_';
+    struct run_id id;
+
+    return run_read(name, &id);
 }
 
 /* Those that run; is_ending: none does any more when it returns. */

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "cli/target.h"
+#include "node/run.h"
 
 struct freeze_options {
     const char *data;
@@ -24,8 +25,8 @@ const struct opt_program pause_program = {
     .opts = opts,
     .opt_count = LEN(opts),
     .epilog =
-        "Nothing in it runs until `silica resume`; its memory and files stay. The exit code is 0, or 125 when one of\n"
-        "them could not be paused.",
+        "Nothing in it runs until `silica resume`; its memory and files stay. A Pod's sandbox is not paused: its Pod would\n"
+        "still be said to be ready. The exit code is 0, or 125 when one of them could not be paused.",
 };
 
 const struct opt_program resume_program = {
@@ -38,6 +39,20 @@ const struct opt_program resume_program = {
 };
 
 typedef int (*freeze_fn)(struct engine *en, const char *name, struct err *e);
+
+static int pause_one(struct engine *en, const char *name, struct err *e)
+{
+    struct run_id id;
+
+    if (!run_read(name, &id))
+        return engine_pause(en, name, e);
+    (void)err_set(e, ERR_CONFLICT, "sandbox '%s' belongs to the Pod with uid %s, which a node runs",
+                  name, id.uid);
+    err_hint(
+        e,
+        "kubectl patch sandbox NAME --type=merge -p '{\"spec\":{\"operatingMode\":\"Suspended\"}}'");
+    return -1;
+}
 
 static int each(const struct opt_program *program, freeze_fn act, int argc, char **argv)
 {
@@ -65,7 +80,7 @@ static int each(const struct opt_program *program, freeze_fn act, int argc, char
 
 int pause_command(int argc, char **argv)
 {
-    return each(&pause_program, engine_pause, argc, argv);
+    return each(&pause_program, pause_one, argc, argv);
 }
 
 int resume_command(int argc, char **argv)

@@ -29,6 +29,7 @@ static const struct command commands[] = {
     { "in-cluster", "run a command as if it were in a Pod", &in_cluster_program,
       in_cluster_command },
     QUICK_COMMANDS,
+    { "rm", "remove sandboxes", &rm_program, rm_command },
     { "apiserver", "serve the Kubernetes API for sandboxes, alone", &apiserver_program,
       apiserver_command },
     { "controller", "keep Sandboxes, claims and pools as they are wished, on any API server",

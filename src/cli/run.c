@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "cli/vars.h"
 #include "isolate/dir.h"
+#include "node/run.h"
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
@@ -209,6 +210,11 @@ static int read_spec(struct run_plan *p, const struct run_options *o, struct box
 
 static int check_life(const struct run_options *o, struct err *e)
 {
+    struct run_id id;
+
+    if (o->name && run_read(o->name, &id))
+        return err_set(e, ERR_USAGE, "--name: '%s' is what a node calls a sandbox of a Pod",
+                       o->name);
     if (o->has_tty && o->is_detached)
         return err_set(e, ERR_USAGE, "--tty: there is no terminal in the background");
     if (o->join && !o->is_detached && !o->is_kept)

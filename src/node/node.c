@@ -173,7 +173,7 @@ static void adopt_volumes(struct node *n)
     dir = fdopendir(fd);
     while (dir && (d = readdir(dir)))
         if (d->d_name[0] != '.' && !record_find_uid(n, d->d_name) &&
-            strlen(d->d_name) <= RUN_UID_MAX_BYTES)
+            strlen(d->d_name) <= RUN_UID_BYTES)
             (void)record_of_orphan(n, d->d_name);
     if (dir)
         (void)closedir(dir);

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#define POD                                                                                        \
-    "{'metadata':{'name':'p','namespace':'n','uid':'u-1'},'spec':{'containers':[{'name':'c',"      \
+#define POD                                                                                                                    \
+    "{'metadata':{'name':'p','namespace':'n','uid':'00000000-0000-4000-8000-000000000001'},'spec':{'containers':[{'name':'c'," \
     "'image':'python:3.11'}]},'status':%s}"
 
 static const char *id_of(void *ctx, const char *image)
@@ -77,7 +77,7 @@ static void test_a_container_that_runs(void **state)
     expect(said, "'containerStatuses':[{'name':'c','state':{'running':{'startedAt':'2026-11-16T");
     expect(said,
            "'lastState':{},'ready':true,'restartCount':0,'image':'python:3.11','imageID':'host',"
-           "'containerID':'silica://u-1_c_0','started':true}]");
+           "'containerID':'silica://00000000-0000-4000-8000-000000000001_c_0','started':true}]");
     /* What is so already is not written again. */
     (void)snprintf(whole, sizeof whole, "%s", said);
     assert_string_equal(patch(pod_with(whole), &life, NULL), "");
@@ -100,7 +100,7 @@ static void test_one_that_crashes(void **state)
     said = patch(pod_with("{}"), &life, NULL);
     expect(said,
            "'state':{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 20s restarting "
-           "failed container=c pod=p_n(u-1)'}}");
+           "failed container=c pod=p_n(00000000-0000-4000-8000-000000000001)'}}");
     expect(said, "'lastState':{'terminated':{'exitCode':7,'reason':'Error','startedAt':");
     expect(said, "'restartCount':1");
     expect(said, "'phase':'Running'");

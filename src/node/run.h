@@ -10,12 +10,12 @@
 #include "base/buf.h"
 #include "isolate/limits.h"
 
-#define RUN_UID_MAX_BYTES       40 /* a UUID has 36; a Pod with a longer one is refused */
+#define RUN_UID_BYTES           36 /* of a UUID; a Pod with another uid is refused */
 #define RUN_CONTAINER_MAX_BYTES 63 /* a DNS label */
 #define RUN_NAME_BYTES          (BOX_NAME_MAX_BYTES + 1)
 
 struct run_id {
-    char uid[RUN_UID_MAX_BYTES + 1];
+    char uid[RUN_UID_BYTES + 1];
     char container[RUN_CONTAINER_MAX_BYTES + 1];
     uint32_t attempt; /* from 0: how often it was started before */
 };

@@ -40,7 +40,8 @@ static void test_other_texts_are_no_names(void **state)
     static const char *const others[] = { "",           "demo",         UID,
                                           UID "_main",  UID "_main_",   UID "_main_x",
                                           UID "__0",    "_main_0",      UID "_main_4294967296",
-                                          UID "_m/n_0", UID "_main_-1", UID "_main_01" };
+                                          UID "_m/n_0", UID "_main_-1", UID "_main_01",
+                                          "my_app_1",   "a-b_c_0",      UID "0_main_0" };
     char name[RUN_NAME_BYTES];
     struct run_id id;
     struct err e;
@@ -51,6 +52,7 @@ static void test_other_texts_are_no_names(void **state)
             fail_msg("'%s' was read", *text);
     }
     assert_int_equal(run_name(name, "../x", "main", 0, &e), -1);
+    assert_int_equal(run_name(name, "uid-1", "main", 0, &e), -1);
     assert_int_equal(run_name(name, UID, "a_b", 0, &e), -1);
     assert_int_equal(run_name(name, UID, LABEL63 "h", 0, &e), -1);
     assert_int_equal(run_name(name, "", "main", 0, &e), -1);
