@@ -61,8 +61,9 @@ cover: setup-test setup-lint build/cover/build.ninja ## coverage of the unit tes
 	meson test -C build/cover
 	gcovr -r . build/cover --exclude '.*_(test|fuzz)\.c' --print-summary
 
-lint: setup-build setup-lint                        ## layers and layout
+lint: setup-build setup-lint                        ## layers, rules and layout
 	tools/check-layers
+	tools/lint
 	tools/crds --check
 	clang-format-14 --dry-run --Werror $$(git ls-files 'src/*.c' 'src/*.h' 'tests/*.c')
 
