@@ -75,10 +75,9 @@ static void on_dialed(void *ctx, struct dial_result *d, const struct err *e)
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)
 {
     struct in_cluster_router *r = ctx;
-    uid_t uid;
     struct link *l;
 
-    if (r->count == LINKS_MAX || !net_peer_uid(fd, peer, &uid) || (uid != 0 && uid != geteuid())) {
+    if (r->count == LINKS_MAX || !net_peer_is_ours(fd, peer)) {
         (void)close(fd);
         return;
     }

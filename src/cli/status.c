@@ -112,7 +112,7 @@ static void add_network(struct facts *f)
     (void)facts_add(f, "egress", HOLDS, "nothing leaves a sandbox: it has a network of its own");
     fact_advise(facts_add(f, "ingress", LACKS,
                           "policies of ingress do not hold at the 127.x addresses of Pods"),
-                "who connects there must be this account or root, whatever a policy says");
+                "who connects there must be this account, whatever a policy says");
 }
 
 /* Looks at one that runs, and at what was left out of each. */

@@ -2,7 +2,7 @@
  *
  * Owns:     nothing. An adopted box is ended with box_kill and box_release, or left alone with box_release; box_free
  *           would kill it. Its exit status is its parent's to know.
- * Used by:  spawner.c, which describes; keeper.c and engine.c, which adopt. Any process of the same account, or root.
+ * Used by:  spawner.c, which describes; keeper.c and engine.c, which adopt. Any process of the same account.
  */
 #ifndef SILICA_ISOLATE_ADOPT_H
 #define SILICA_ISOLATE_ADOPT_H

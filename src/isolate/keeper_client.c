@@ -168,8 +168,7 @@ static bool is_owner(int fd)
     struct ucred peer;
     socklen_t n = sizeof peer;
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
 }
 
 static void take_in(struct keeper *k, int fd)

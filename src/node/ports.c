@@ -92,7 +92,7 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
     char box[RUN_NAME_BYTES];
     struct inbound *in;
 
-    if (!net_peer_uid(fd, peer, &uid) || (uid != 0 && uid != geteuid()) || at == SIZE_MAX) {
+    if (!net_peer_uid(fd, peer, &uid) || uid != geteuid() || at == SIZE_MAX) {
         if (at != SIZE_MAX)
             log_warn("port.denied", KV("pod", r->name), KV("port", p->number), KV("uid", uid));
         (void)close(fd);

@@ -1,7 +1,7 @@
 /* sockets: hands sockets out that were made in the network of a Pod (net/inside.h has the words), so that whoever asked
  * connects them to any of its ports, and no byte of the connection passes through here.
  *
- * Trust:    who connects must be our own account or root, by the kernel's word. Whether somebody may have a Pod was judged by
+ * Trust:    who connects must be our own account, by the kernel's word. Whether somebody may have a Pod was judged by
  *           who asks: the router.
  * Owns:     the listener, the connections, what is asked on them.
  * Used by:  node.c.

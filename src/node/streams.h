@@ -3,7 +3,7 @@
  *
  * Owns:     the socket, its HTTP server, and what runs for the sessions on it.
  * Trust:    who may come was decided by the API server; the socket is its owner's alone, and who connects must be that
- *           account or root.
+ *           account.
  * Used by:  node.c.
  * Threads:  the loop's; files are read, and sandboxes reached, by threads.
  */

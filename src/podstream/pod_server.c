@@ -2,10 +2,11 @@
 
 #include "base/log.h"
 #include "net/listen.h"
+#include "net/peer.h"
 #include "podstream/limits.h"
 #include "podstream/podstream.h"
 
-#include <sys/socket.h>
+#include <unistd.h>
 
 struct pod_server {
     struct podstream *streams;
@@ -25,15 +26,13 @@ static void on_request(void *ctx, struct http_exchange *x)
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)
 {
     struct pod_server *s = ctx;
-    struct ucred who = { .uid = (uid_t)-1 };
-    socklen_t n = sizeof who;
+    uid_t uid = (uid_t)-1;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
-        (who.uid == geteuid() || who.uid == 0)) {
+    if (net_peer_uid(fd, peer, &uid) && uid == geteuid()) {
         http_server_accept(s->http, fd, peer);
         return;
     }
-    log_warn("streams.refused", KV("uid", who.uid));
+    log_warn("streams.refused", KV("uid", uid));
     (void)close(fd);
 }
 

@@ -2,7 +2,7 @@
  *
  * Owns:     the listener, its connections and the sessions on them. Not the backend.
  * Used by:  the node; the CLI for Pods that stand for the system's parts, and in tests. The API server, which comes here,
- *           has decided who may; whoever is neither our own account nor root is not listened to.
+ *           has decided who may; a client of another account is not served.
  * Threads:  the loop's.
  */
 #ifndef SILICA_PODSTREAM_POD_SERVER_H

@@ -36,7 +36,8 @@ static void on_stranger(void *ctx, struct http_exchange *x)
 {
     (void)ctx;
     http_answer_detail(x, 403,
-                       "Only the router's own user is served; see --allow-unauthenticated.");
+                       "Only the router's own user is served, by a process that holds its end "
+                       "of the connection; see --allow-unauthenticated.");
 }
 
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)
