@@ -13,7 +13,7 @@
 struct node_options {
     const char *kubeconfig, *data, *name, *socket;
     struct serving_log log;
-    uint64_t ready_fd, listen_fd;
+    uint64_t ready_fd, listen_fd, pod_port_min;
     bool is_help, is_no_scheduler;
 };
 
@@ -26,6 +26,7 @@ static const struct opt opts[] = {
     { "--node-name", NULL, OPT_STR, AT_FIELD(name), NULL, 0, 0, "NAME", "what this machine is called in the API; default: its host name" },
     { "--pod-socket", NULL, OPT_STR, AT_FIELD(socket), NULL, 0, 0, "PATH", "where the API server asks for exec, attach, port-forward and logs; default: DIR/pods.sock" },
     { "--pod-socket-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "the same, a socket that listens already" },
+    SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
     { "--no-scheduler", NULL, OPT_BOOL, AT_FIELD(is_no_scheduler), NULL, 0, 0, NULL, "take only Pods that somebody else gave to this node" },
     SERVING_READY_FD(AT_FIELD(ready_fd), "Pods are looked after"),
     SERVING_LOG_LEVEL(AT_FIELD(log), "Logs", ""),
@@ -122,6 +123,8 @@ static int run(struct role *r, struct err *e)
     struct node_config config = {
         .name = r->name, .is_scheduler = !r->o->is_no_scheduler, .started = on_started, .ctx = r
     };
+
+    config.pod_port_min = (uint16_t)r->o->pod_port_min;
 
     if (open_data(r, e) < 0 || serving_open(&r->s, &spec, e) < 0 ||
         serving_connect(&r->s, r->o->kubeconfig, NULL, e) < 0 ||

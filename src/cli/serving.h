@@ -46,6 +46,8 @@ struct serving_log {
     { "--log-format", NULL, OPT_STR, (at) + offsetof(struct serving_log, format), "text", 0, 0, "FORMAT", "text or json" }
 #define SERVING_TLS_SAN(at) \
     { "--tls-san", NULL, OPT_LIST, at, NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" }
+#define SERVING_POD_PORT_MIN(at) \
+    { "--pod-port-min", NULL, OPT_U64, at, "1024", 1, UINT16_MAX, "PORT", "the lowest port that is listened on at Pods' addresses: their authors choose the numbers" }
 #define SERVING_CLUSTER(at) \
     { "--kubeconfig", NULL, OPT_STR, at, NULL, 0, 0, "FILE", "the cluster and who we are there; default: $KUBECONFIG, ~/.kube/config, the pod's service account", "Process" }
 /* clang-format on */

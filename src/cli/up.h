@@ -15,7 +15,7 @@ struct up_options {
     unsigned router_worker_count; /* of router_workers, or what is usual here */
     struct serving_log log;       /* of the parts */
     struct opt_list sans, allow_hosts;
-    uint64_t ready_fd;
+    uint64_t ready_fd, pod_port_min;
     bool is_detached, is_child, is_loud, is_help, is_print;
     struct config file; /* of `config` */
 };

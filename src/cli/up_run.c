@@ -31,7 +31,7 @@ struct up {
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
     char node_config[4200], router_config[4200], router_socket[4200], node_sockets[4200],
-        router_host[128], router_workers[16], node_name[NODE_NAME_BYTES];
+        router_host[128], router_workers[16], pod_port_min[8], node_name[NODE_NAME_BYTES];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
     struct err e; /* why it stops */
@@ -256,12 +256,25 @@ static int add_control(struct up *u, struct err *e)
 
 static int add_node(struct up *u, struct err *e)
 {
-    const char *const argv[] = { "node",        "--kubeconfig",  u->node_config,
-                                 "--data",      u->place->path,  "--pod-socket-fd",
-                                 "0",           "--ready-fd",    "1",
-                                 "--node-name", u->node_name,    "--no-scheduler",
-                                 "--log-level", u->o->log.level, NULL };
+    const char *const argv[] = { "node",
+                                 "--kubeconfig",
+                                 u->node_config,
+                                 "--data",
+                                 u->place->path,
+                                 "--pod-socket-fd",
+                                 "0",
+                                 "--ready-fd",
+                                 "1",
+                                 "--node-name",
+                                 u->node_name,
+                                 "--no-scheduler",
+                                 "--log-level",
+                                 u->o->log.level,
+                                 "--pod-port-min",
+                                 u->pod_port_min,
+                                 NULL };
 
+    (void)snprintf(u->pod_port_min, sizeof u->pod_port_min, "%u", (unsigned)u->o->pod_port_min);
     return add_part(u, "node", u->node_fd, argv, e);
 }
 

@@ -392,6 +392,7 @@ int node_open(struct ev_loop *loop, const struct node_config *config, struct nod
     n->dir = own_strdup(config->data);
     n->dir_fd = n->lock_fd = -1;
     n->is_scheduler = config->is_scheduler;
+    n->pod_port_min = config->pod_port_min;
     n->started = config->started;
     n->ctx = config->ctx;
     if (open_parts(n, config->listen_fd, e) < 0) {

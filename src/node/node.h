@@ -26,6 +26,7 @@ struct node_config {
     const char *data;           /* the directory; made where it is missing */
     int listen_fd;              /* where streams are asked for: listens already; taken */
     bool is_scheduler;          /* Pods without a node are bound to this one */
+    uint16_t pod_port_min;      /* no port below it is listened on at Pods' addresses */
     /* The Pods that were there have been looked at once. */
     ev_fn started;
     void *ctx;

@@ -39,6 +39,7 @@ struct node {
     char *dir; /* the data directory, the engine's too */
     int dir_fd, lock_fd;
     bool is_scheduler;
+    uint16_t pod_port_min;
     bool has_ids; /* a sandbox may have more than one: we are root, or have a range */
     struct crew *crew;
     struct exits *exits;

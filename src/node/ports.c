@@ -1,6 +1,7 @@
 #include "node/ports.h"
 
 #include "node/dialin.h"
+#include "node/event.h"
 #include "node/limits.h"
 #include "node/make.h"
 
@@ -27,7 +28,8 @@ struct inbound {
 struct port {
     struct ports *of;
     uint16_t number;
-    struct net_listener *listener; /* NULL: somebody else has it */
+    struct net_listener
+        *listener; /* NULL: another program has it, or it is below the lowest port */
     bool is_wanted;
 };
 
@@ -130,6 +132,22 @@ static int open_port(struct record *r, struct port *p, struct err *e)
     return 0;
 }
 
+static void tell_low(struct record *r, uint16_t number)
+{
+    char text[320];
+
+    (void)snprintf(text, sizeof text,
+                   "port %u is not listened on at the Pod's address %s: ports below %u are the "
+                   "machine's (silica up --pod-port-min); the router and port-forward reach it",
+                   number, r->ip, r->node->pod_port_min);
+    log_info("port.low", KV("pod", r->name), KV("port", number));
+    node_event(r->node->events, &(struct event_spec){ .about = r->pod,
+                                                      .node = r->node->name,
+                                                      .is_warning = true,
+                                                      .reason = "PortNotServed",
+                                                      .message = text });
+}
+
 static void want(struct record *r, uint16_t number, struct err *e, int *rc)
 {
     struct ports *ps = r->ports;
@@ -147,7 +165,9 @@ static void want(struct record *r, uint16_t number, struct err *e, int *rc)
     p->number = number;
     p->is_wanted = true;
     ps->v[ps->n++] = p;
-    if (open_port(r, p, e) < 0)
+    if (number < r->node->pod_port_min)
+        tell_low(r, number);
+    else if (open_port(r, p, e) < 0)
         *rc = -1;
 }
 

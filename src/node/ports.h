@@ -2,6 +2,8 @@
  *
  * Which:    those its containers declare, and the runtime's where that is what it runs. Of Pods that wait in a warm pool none:
  *           nobody has business with them, and a listener on 127.x:8080 keeps others from *:8080.
+ *           None below node_config.pod_port_min: a Pod's author chooses its numbers, and where the node is root's a listener on
+ *           127.x:22 would keep the machine's own server from *:22.
  * Who:      a connection from root or from our own account; loopback is not private.
  * Owns:     the listeners, and the connections made through them, which end with their Pod.
  * Used by:  work.c. A port that is taken is told by an Event; port-forward does not need it.
