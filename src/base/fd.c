@@ -137,3 +137,14 @@ int fd_seal_program(int fd, struct err *e)
         return err_sys(e, "cannot make descriptor %d executable", fd);
     return fcntl(fd, F_ADD_SEALS, seals) < 0 ? err_sys(e, "cannot seal descriptor %d", fd) : 0;
 }
+
+int fd_raise_limit(struct rlimit *ret_before, struct err *e)
+{
+    struct rlimit all;
+
+    if (getrlimit(RLIMIT_NOFILE, ret_before) < 0)
+        return err_sys(e, "cannot read the limit of open files");
+    all = (struct rlimit){ ret_before->rlim_max, ret_before->rlim_max };
+    return setrlimit(RLIMIT_NOFILE, &all) < 0 ? err_sys(e, "cannot raise the limit of open files")
+                                              : 0;
+}

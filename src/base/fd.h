@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 
+#include <sys/resource.h>
+
 int fd_write_all(int fd, struct span s, struct err *e);
 /* Exactly n bytes, else -1: ERR_CLOSED at end of file. */
 int fd_read_exact(int fd, void *p, size_t n, struct err *e);
@@ -24,5 +26,7 @@ int fd_open_null(struct err *e);
 /* Opens those of 0, 1 and 2 that are closed, so that no later file or socket gets their numbers and with them what
  * is meant for stderr. For the first line of main(). */
 int fd_fill_stdio(struct err *e);
+/* This process may have as many descriptors as it can allow itself. *ret_before: as it was, for the programs it starts. */
+int fd_raise_limit(struct rlimit *ret_before, struct err *e);
 
 #endif

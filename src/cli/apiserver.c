@@ -72,7 +72,9 @@ static int open_pods(struct pod_socket *s, const char *path, struct apiserver_co
 
 static int serve(const struct apiserver_options *o, struct apiserver_config *config, struct err *e)
 {
-    const struct serving_spec spec = { .stop_event = "api.stop", .ready_fd = o->ready_fd };
+    const struct serving_spec spec = { .stop_event = "api.stop",
+                                       .ready_fd = o->ready_fd,
+                                       .is_server = true };
     struct pod_socket node_socket = { .dir_fd = -1 };
     struct pod_side *side = NULL;
     struct apiserver *api = NULL;

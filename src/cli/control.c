@@ -282,7 +282,8 @@ static int run(struct control *c, struct err *e)
                                        .ctx = c,
                                        .ready_fd = 1,
                                        .news_signal = UP_SIGNAL_GATE,
-                                       .news = hear_gate };
+                                       .news = hear_gate,
+                                       .is_server = true };
     OWN_FD int listen_fd = -1;
 
     if (serving_open(&c->s, &spec, e) < 0 || command_take_fd(0, &listen_fd, e) < 0 ||

@@ -299,9 +299,11 @@ static void close_parts(struct role *r)
 
 static int run(struct role *r, struct err *e)
 {
-    const struct serving_spec spec = {
-        .stop_event = "router.stop", .stop = stop, .ctx = r, .ready_fd = r->o->ready_fd
-    };
+    const struct serving_spec spec = { .stop_event = "router.stop",
+                                       .stop = stop,
+                                       .ctx = r,
+                                       .ready_fd = r->o->ready_fd,
+                                       .is_server = true };
     const struct kubeclient_config client = { .counts = r->seat ? r->seat->counts : NULL };
 
     if (serving_open(&r->s, &spec, e) < 0 || serving_resolve(&r->s, e) < 0 ||

@@ -424,9 +424,11 @@ static int open_tunnel(struct crew *c, struct err *e)
 
 static int run(struct crew *c, struct err *e)
 {
-    const struct serving_spec spec = {
-        .stop_event = "router.stop", .stop = stop, .ctx = c, .ready_fd = c->o->ready_fd
-    };
+    const struct serving_spec spec = { .stop_event = "router.stop",
+                                       .stop = stop,
+                                       .ctx = c,
+                                       .ready_fd = c->o->ready_fd,
+                                       .is_server = true };
     const struct show_config show = { .metrics = c->o->metrics,
                                       .health = c->o->health,
                                       .write = write_metrics,

@@ -65,6 +65,7 @@ static void on_signal(void *ctx, int number)
 int serving_open(struct serving *s, const struct serving_spec *spec, struct err *e)
 {
     int signals[5] = { SIGTERM, SIGINT };
+    struct rlimit before;
     size_t n = 2;
 
     *s = (struct serving){ .spec = *spec, .line = BUF_INIT(LINE_MAX_BYTES) };
@@ -77,6 +78,8 @@ int serving_open(struct serving *s, const struct serving_spec *spec, struct err 
                   2); /* workers come and go: what they left must not lie in arenas of their own */
     if (spec->ready_fd != SERVING_NO_FD)
         (void)fcntl((int)spec->ready_fd, F_SETFD, FD_CLOEXEC);
+    if (spec->is_server && fd_raise_limit(&before, e) < 0)
+        return -1;
     return ev_loop_new(&s->loop, e) < 0 ||
                    ev_children_open(s->loop, signals, on_signal, s, &s->children, e) < 0
                ? -1

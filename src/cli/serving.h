@@ -68,6 +68,7 @@ struct serving_spec {
     serving_stop_fn stop;   /* NULL: the loop stops */
     void *ctx;
     uint64_t ready_fd;     /* who waits for the line, or SERVING_NO_FD */
+    bool is_server;        /* clients connect to it: it may have as many descriptors as it can */
     bool ends_with_hangup; /* HUP is a signal to end, too */
     int news_signal;       /* one that only tells something: news(ctx); 0: none */
     ev_fn news;

@@ -26,6 +26,17 @@
 #define HTTP_PART_HEAD_MAX_FIELDS 16
 /* What /metrics answers with; beyond it 500. A row of a histogram has 2 KB, and rows have ceilings. */
 #define SHOW_METRICS_MAX_BYTES (32u * 1024 * 1024)
+/* Of a server's connections, for one client that is not its own account: a fleet behind one address has thousands, and three more
+ * like it still fit. The rest beside all of these clients is for the owner, whose tools have a few each. */
+#define CONNECTION_CLIENT_PART  4
+#define CONNECTION_RESERVE_PART 8
+/* Busy connections that are passed over in search of an idle one, for each that comes: then the new one is refused. */
+#define CONNECTION_LOOKS_MAX 64
+/* Of the descriptors a process may have, for connections: the others are for files, timers and what requests need. */
+#define CONNECTION_FILES_NUMERATOR   3
+#define CONNECTION_FILES_DENOMINATOR 4
+/* Between two lines of the log about connections that were closed or refused */
+#define CONNECTION_LOG_MS 1000
 /* Scrapers and probes; beyond it new connections are closed. */
 #define SHOW_CONNECTIONS_MAX 256
 /* RFC 2046 says 70; some clients make longer ones. */

@@ -5,6 +5,8 @@
 #include "ev/limits.h"
 #include "http/limits.h"
 
+#include <sys/resource.h>
+
 #define LATE_MS  50 /* a timer this late says that the loop, or the whole machine, was held up */
 #define GRACE_MS 50 /* then peers get this long to show that they were not */
 
@@ -14,6 +16,9 @@ struct http_server {
     struct http1_limits h1_limits;
     struct http_conn *conns;
     size_t count;
+    struct connection_limit limit;
+    uint64_t logged_ms,
+        logged; /* the last line about connections that were closed or refused; how many until then */
     time_t date_at; /* the second that `date` says */
     char date[TIME_TEXT_BYTES];
     bool is_draining;
@@ -22,6 +27,30 @@ struct http_server {
     struct ev_task tell;
     struct http_head spare; /* empty; the memory of an answer's head that was said */
 };
+
+/* Accepting stops where the process has no descriptor left, for every client: the ceiling must be met first. */
+static size_t connections_max(const struct http_server_config *config)
+{
+    struct rlimit files;
+    uint64_t most;
+
+    if (!config->max_connections || getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return config->max_connections;
+    most = files.rlim_cur / CONNECTION_FILES_DENOMINATOR * CONNECTION_FILES_NUMERATOR /
+           MAX(config->files_each, 1u);
+    return MAX(MIN(most, (uint64_t)config->max_connections), (uint64_t)1);
+}
+
+/* No request of it is under way: nothing came yet, a part of a head did, or it waits for the next one. */
+static bool close_idle(struct connection_slot *slot)
+{
+    struct http_conn *hc = CONTAINER(slot, struct http_conn, slot);
+
+    if (hc->one || hc->many || hc->switched || conn_is_sending(hc->conn))
+        return false;
+    conn_close(hc->conn);
+    return true;
+}
 
 struct http_server *http_server_new(struct ev_loop *loop, const struct http_server_config *config)
 {
@@ -39,6 +68,8 @@ struct http_server *http_server_new(struct ev_loop *loop, const struct http_serv
         s->config.stall_timeout_ms = HTTP_SERVER_STALL_TIMEOUT_MS;
     s->h1_limits = http1_limits_default;
     s->h1_limits.head_bytes = s->h1_limits.line_bytes = s->config.head_max_bytes;
+    s->limit =
+        (struct connection_limit){ .max = connections_max(config), .close_idle = close_idle };
     http_head_init(&s->spare, HTTP_SPARE_HEAD_BYTES, HTTP_HEAD_MAX_FIELDS);
     return s;
 }
@@ -268,6 +299,7 @@ void http_conn_forget(struct http_conn *hc)
     if (hc->next)
         hc->next->at = hc->at;
     s->count--;
+    connection_limit_remove(&s->limit, &hc->slot);
     ev_free_later(s->loop, hc, conn_freed); /* its cancelled tasks may still stand in the queue */
     if (s->count == 0 && s->is_draining)
         tell_soon(s);
@@ -310,22 +342,49 @@ static void on_close(void *ctx, const struct err *e)
 
 static const struct conn_events conn_events = { on_read, on_eof, on_drain, on_close };
 
+/* One line a second at most: the log must not grow with what a client tries. */
+static void log_full(struct http_server *s)
+{
+    uint64_t now = ev_now_ms(s->loop), sum = s->limit.closed + s->limit.refused;
+
+    if (sum == s->logged || (s->logged_ms && now - s->logged_ms < CONNECTION_LOG_MS))
+        return;
+    log_warn("http.full", KV("connections", s->count), KV("max", s->limit.max),
+             KV("closed", s->limit.closed), KV("refused", s->limit.refused));
+    s->logged_ms = now;
+    s->logged = sum;
+}
+
+static bool is_let_in(struct http_server *s, int fd, const struct net_addr *peer,
+                      struct connection_slot *slot)
+{
+    struct connection_key key;
+    bool is_in;
+
+    if (s->is_draining)
+        return false;
+    if (!s->limit.max)
+        return true;
+    connection_key_read(fd, peer, &key);
+    is_in = connection_limit_add(&s->limit, &key, slot);
+    log_full(s);
+    return is_in;
+}
+
 /* NULL: fd is closed, filter is freed. */
 static struct http_conn *take(struct http_server *s, int fd, struct conn_filter *filter,
                               const struct net_addr *peer)
 {
-    struct http_conn *hc;
+    struct http_conn *hc = NEW(struct http_conn);
     struct err e;
 
-    if (s->is_draining || (s->config.max_connections && s->count >= s->config.max_connections)) {
-        if (!s->is_draining)
-            log_warn("http.full", KV("connections", s->count));
+    if (!is_let_in(s, fd, peer, &hc->slot)) {
         if (filter)
             filter->ops->free(filter);
         (void)close(fd);
+        free(hc);
         return NULL;
     }
-    hc = NEW(struct http_conn);
     hc->server = s;
     hc->peer = *peer;
     hc->pending.max =
@@ -334,6 +393,7 @@ static struct http_conn *take(struct http_server *s, int fd, struct conn_filter 
         log_warn("http.accept", KV("err", &e));
         if (filter)
             filter->ops->free(filter);
+        connection_limit_remove(&s->limit, &hc->slot);
         free(hc);
         return NULL;
     }

@@ -40,8 +40,11 @@ struct http_server_config {
     uint64_t head_timeout_ms;  /* from a request's first byte to the end of its head; then 408 */
     uint64_t idle_timeout_ms;  /* between requests */
     uint64_t
-        stall_timeout_ms;     /* a body that does not move, either way; noticed within twice this */
-    uint32_t max_connections; /* beyond: closed at once, logged; 0 for no ceiling of ours */
+        stall_timeout_ms; /* a body that does not move, either way; noticed within twice this */
+    /* Beyond: idle ones are closed, else new ones, by the rules of connection_limit, and it is logged. Fewer where the process may not
+     * have the descriptors. 0: no ceiling of ours. */
+    uint32_t max_connections;
+    uint32_t files_each; /* descriptors for a connection in use; 0: 1 */
 };
 
 /* clang-format off */

@@ -7,6 +7,7 @@
 #define SILICA_HTTP_SERVE_CONN_H
 
 #include "ev/timer.h"
+#include "http/connection_limit.h"
 #include "http/h2.h"
 #include "http/http1.h"
 #include "http/serve.h"
@@ -16,6 +17,7 @@ enum http_conn_kind { HTTP_CONN_NEW, HTTP_CONN_H1, HTTP_CONN_H2 };
 struct http_conn {
     struct http_conn *next, **at; /* in the server's list */
     struct http_server *server;
+    struct connection_slot slot;
     struct conn *conn;
     enum http_conn_kind kind;
     struct net_addr peer;

@@ -1,5 +1,6 @@
 #include "isolate/keeper_impl.h"
 
+#include "base/fd.h"
 #include "base/log.h"
 #include "isolate/limits.h"
 #include "isolate/lock.h"
@@ -85,18 +86,6 @@ static int take_lock(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Two descriptors for each sandbox, and one for each caller. */
-static int raise_files(struct keeper *k, struct err *e)
-{
-    struct rlimit all;
-
-    if (getrlimit(RLIMIT_NOFILE, &k->files) < 0)
-        return err_sys(e, "cannot read the limit of open files");
-    all = (struct rlimit){ k->files.rlim_max, k->files.rlim_max };
-    return setrlimit(RLIMIT_NOFILE, &all) < 0 ? err_sys(e, "cannot raise the limit of open files")
-                                              : 0;
-}
-
 /* Root needs none: the host's own is above them all. Where an account cannot have one, sandboxes do without pools. */
 static int open_engine(void)
 {
@@ -122,7 +111,7 @@ static int open_parts(struct keeper *k, struct err *e)
         return -1;
     if (dir_open(&k->dir, k->spec->dir, true, e) < 0 || take_lock(k, e) < 0)
         return -1;
-    if (open_log(k, e) < 0 || raise_files(k, e) < 0)
+    if (open_log(k, e) < 0 || fd_raise_limit(&k->files, e) < 0)
         return -1;
     k->self_pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (k->self_pidfd < 0)

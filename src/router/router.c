@@ -23,6 +23,8 @@ struct router {
     struct tunnel *tunnel;
     struct secure *secure;
     struct hops hops;
+    uint64_t strangers,
+        logged_ms; /* connections of other accounts; the last line of the log about them */
 };
 
 static void on_request(void *ctx, struct http_exchange *x)
@@ -40,17 +42,29 @@ static void on_stranger(void *ctx, struct http_exchange *x)
                        "of the connection; see --allow-unauthenticated.");
 }
 
+/* One line a second at most: another account must not fill the owner's disk with lines. */
+static void log_stranger(struct router *r, const struct net_addr *peer)
+{
+    char text[NET_ADDR_TEXT_BYTES];
+    uint64_t now = ev_now_ms(r->loop);
+
+    r->strangers++;
+    if (r->logged_ms && now - r->logged_ms < ROUTER_STRANGER_LOG_MS)
+        return;
+    r->logged_ms = now;
+    log_warn("router.stranger", KV("peer", net_addr_text(peer, text)), KV("count", r->strangers));
+}
+
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)
 {
     struct way *way = ctx;
     struct router *r = way->router;
     struct http_server *to = r->http;
     struct conn_filter *filter = NULL;
-    char text[NET_ADDR_TEXT_BYTES];
     struct err e;
 
     if (way->door->is_owner_only && !net_peer_is_ours(fd, peer)) {
-        log_warn("router.stranger", KV("peer", net_addr_text(peer, text)));
+        log_stranger(r, peer);
         to = r->closed;
     }
     if (way == &r->tls && secure_filter(r->secure, fd, &filter, &e) < 0) {
@@ -72,7 +86,8 @@ static void open_sides(struct router *r)
                                          .head_timeout_ms = HTTP_SERVER_HEAD_TIMEOUT_MS,
                                          .idle_timeout_ms = ROUTER_CLIENT_IDLE_MS,
                                          .stall_timeout_ms = r->config.rules.timeout_ms,
-                                         .max_connections = ROUTER_CONNECTIONS_MAX };
+                                         .max_connections = ROUTER_CONNECTIONS_MAX,
+                                         .files_each = 2 };
     const struct http_client_config client = { .resolver = r->config.resolver,
                                                .idle_max = ROUTER_IDLE_MAX,
                                                .idle_per_target_max = ROUTER_IDLE_PER_HOST_MAX,
@@ -81,6 +96,7 @@ static void open_sides(struct router *r)
 
     r->http = http_server_new(r->loop, &server);
     server.on_request = on_stranger;
+    server.max_connections = ROUTER_REFUSALS_MAX;
     r->closed = http_server_new(r->loop, &server);
     r->hops = (struct hops){ .config = &r->config,
                              .loop = r->loop,
