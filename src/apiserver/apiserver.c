@@ -317,6 +317,7 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
         return -1;
     s->streams = http_client_new(s->loop, &streams);
     s->pods = config->pods;
+    s->is_reserved = config->is_reserved;
     s->http = http_server_new(s->loop, &http);
     if (listen_at(s, config, e) < 0)
         return -1;

@@ -17,6 +17,7 @@
 #define APISERVER_SANS_MAX 64
 
 struct http_client;
+struct kind;
 struct pods;
 
 /* A line of the token file. */
@@ -34,7 +35,9 @@ struct apiserver_config {
     uint32_t max_connections;
     uint64_t event_ttl_ms, events_max; /* 0: as limits.h says */
     struct pods *pods;                 /* who runs Pods; outlives the server. NULL: nobody does */
-    const char *vfs;                   /* the file system of SQLite, for tests; NULL */
+    bool (*is_reserved)(const struct kind *kind, const char *namespace,
+                        const char *name); /* what only the operator writes (reserved.h); or NULL */
+    const char *vfs;                       /* the file system of SQLite, for tests; NULL */
 };
 
 struct call;
@@ -72,6 +75,7 @@ struct apiserver {
     struct metrics *metrics;
     struct call *calls; /* under way */
     struct pods *pods;
+    bool (*is_reserved)(const struct kind *kind, const char *namespace, const char *name);
     struct http_client *streams; /* to pod sides */
     size_t stream_count;         /* calls that were passed on to them */
     size_t stream_waiting_bytes; /* of what they ask for, of those that have no answer yet */

@@ -27,7 +27,9 @@ int local_op(struct local *l, const struct kind *kind, const char *version, stru
                         .namespace = "",
                         .name = "",
                         .manager = l->manager,
-                        .fields = CHECK_IGNORE };
+                        .fields = CHECK_IGNORE,
+                        .is_reserved = l->s->is_reserved,
+                        .is_deputy = l->is_deputy };
     return ret->version ? 0 : status_no_resource(st);
 }
 
@@ -55,6 +57,11 @@ static const struct kube_client_ops ops = {
     .watch_stop = local_watch_stop,
     .free = client_free,
 };
+
+void local_client_be_deputy(struct kube_client *c)
+{
+    CONTAINER(c, struct local, base)->is_deputy = true;
+}
 
 struct kube_client *local_client_new(struct apiserver *s, const char *manager)
 {

@@ -20,5 +20,7 @@
 
 /* manager: whose fields they become where a request names nobody; as a User-Agent over HTTP does. */
 struct kube_client *local_client_new(struct apiserver *s, const char *manager);
+/* Its user writes what tenants ask for: what is reserved (reserved.h) it may not write either. */
+void local_client_be_deputy(struct kube_client *c);
 
 #endif

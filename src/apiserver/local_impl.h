@@ -16,6 +16,7 @@ struct local {
     struct snapshots snapshots;
     char *manager;
     struct user self; /* who asks, where that is asked for */
+    bool is_deputy;   /* of tenants: local_client_be_deputy */
     size_t refs;
     struct local_call *calls;
     struct local_watch *watches;

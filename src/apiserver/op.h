@@ -23,6 +23,9 @@ struct user;
 enum op_patch { OP_PATCH_JSON, OP_PATCH_MERGE, OP_PATCH_STRATEGIC, OP_PATCH_APPLY };
 enum op_propagation { OP_PROPAGATION_UNSAID, OP_ORPHAN, OP_BACKGROUND, OP_FOREGROUND };
 
+/* Does this object stand for a part of the system? */
+typedef bool (*op_reserved_fn)(const struct kind *kind, const char *namespace, const char *name);
+
 struct op {
     struct store *store;
     const struct user *user; /* who asks; NULL: the process itself, which may give every right */
@@ -33,9 +36,11 @@ struct op {
     const char *manager;                /* whose fields they become */
     enum check_mode fields;
     bool is_dry_run;
-    bool is_forced;      /* apply: takes the fields of others */
-    bool is_tracked;     /* managedFields are written already */
-    struct buf warnings; /* texts, each ended by NUL; for Warning fields of the answer */
+    bool is_forced;             /* apply: takes the fields of others */
+    bool is_tracked;            /* managedFields are written already */
+    op_reserved_fn is_reserved; /* what only the operator writes (reserved.h); NULL: nothing */
+    bool is_deputy;             /* it writes what tenants ask for, whatever its user may */
+    struct buf warnings;        /* texts, each ended by NUL; for Warning fields of the answer */
 };
 
 struct op_delete {
@@ -96,7 +101,7 @@ int op_delete_propagation(struct span text, struct op_delete *how, struct status
 /* *ret: the object as it was last, or as it is now while finalizers hold it; *ret_is_gone says which. */
 int op_delete(struct op *op, const struct op_delete *how, struct object **ret, bool *ret_is_gone,
               struct status *st);
-/* One of many, found in the op's place: one that went meanwhile is no fault, and *ret stays as it is. */
+/* One of many, found in the op's place: one that went meanwhile, or is reserved, is no fault, and *ret stays as it is. */
 int op_delete_found(struct op *op, const struct object *found, const struct op_delete *how,
                     struct object **ret, struct status *st);
 

@@ -1,6 +1,7 @@
 #include "apiserver/admit.h"
 #include "apiserver/definition.h"
 #include "apiserver/op_write.h"
+#include "apiserver/reserved.h"
 
 #include "base/str.h"
 #include "base/time.h"
@@ -276,6 +277,8 @@ int op_delete_found(struct op *place, const struct object *found, const struct o
 
     op.namespace = object_namespace(found);
     op.name = object_name(found);
+    if (reserved_refuses(&op, op.namespace, op.name))
+        return 0; /* passed over: the others may go */
     rc = op_delete(&op, how, ret, &is_gone, st);
     place->warnings = op.warnings; /* they may have grown */
     if (rc == 0)

@@ -143,6 +143,7 @@ static int find_kind(struct call *c)
 
     op->store = c->s->store;
     op->user = &c->user;
+    op->is_reserved = c->s->is_reserved;
     op->namespace = c->req.namespace;
     op->name = c->req.name;
     op->kind = kind_find(c->req.group, c->req.version, c->req.resource);

@@ -202,7 +202,8 @@ static int open_api(struct control *c, int listen_fd, struct err *e)
                                        .listen_fd = listen_fd,
                                        .sans = sans,
                                        .max_connections = 15000,
-                                       .pods = &c->pods };
+                                       .pods = &c->pods,
+                                       .is_reserved = presence_has };
 
     for (size_t i = 0; i < c->o->sans.n; i++)
         sans[i] = c->o->sans.v[i];
@@ -220,6 +221,7 @@ static int open_controllers(struct control *c, struct err *e)
     config.started = on_working;
     config.ctx = c;
     c->controllers = local_client_new(c->api, "agent-sandbox-controller");
+    local_client_be_deputy(c->controllers);
     return controller_open(c->controllers, &config, &c->controller, e);
 }
 

@@ -230,7 +230,8 @@ static int open_parts(struct role *r, struct err *e)
                                         .ctx = r };
     struct router_config config = {
         .resolver = resolver_dial(r->s.resolver),
-        .rules = { o->is_loopback_allowed, o->proxy_ms },
+        /* Where sockets are made inside, an address only says which Pod is meant: nothing connects to it. */
+        .rules = { o->is_loopback_allowed || o->pod_sockets, o->proxy_ms },
         .plain = { .listen_fd = -1,
                    .listen = o->listen,
                    .is_guarded = is_open && o->is_local,

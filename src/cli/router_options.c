@@ -20,7 +20,7 @@ static const struct opt opts[] = {
     { "--https-bind-address", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", NULL },
     { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "instead of --listen: a socket that listens already" },
     { "--tunnel-socket", NULL, OPT_STR, AT_FIELD(tunnel), NULL, 0, 0, "PATH", "a unix socket where port-forwards come in from processes of our own user, with a word on who is behind each; what they may is asked of the API server: to create pods/portforward where the sandbox is" },
-    { "--pod-sockets", NULL, OPT_STR, AT_FIELD(pod_sockets), NULL, 0, 0, "PATH", "the unix socket of a node on this machine (DIR/sockets.sock): its Pods are reached from inside, at any port" },
+    { "--pod-sockets", NULL, OPT_STR, AT_FIELD(pod_sockets), NULL, 0, 0, "PATH", "the unix socket of a node on this machine (DIR/sockets.sock): its Pods are reached from inside, at any port, and nothing else is" },
     { "--status-page", NULL, OPT_BOOL, AT_FIELD(has_status_page), NULL, 0, 0, NULL, "show browsers of our own user, at / in clear, which pools, claims and sandboxes there are and what is wrong; the account must be able to list them, and events" },
     { "--reuse-port", NULL, OPT_BOOL, AT_FIELD(is_port_shared), NULL, 0, 0, NULL, "several routers of this user listen there and share the load" },
     { "--workers", NULL, OPT_STR, AT_FIELD(workers_text), "1", 0, 0, "N", "processes that share the work, kept alive by one more, which shows what all of them count; 0 or auto: one for each processor" },
@@ -214,6 +214,11 @@ int router_options_check(struct router_options *o, struct err *e)
         return err_set(e, ERR_USAGE, "--cluster-domain: not blank");
     if (is_said(o->tunnel) && (!o->is_cached || o->is_unlisted_allowed)) {
         (void)err_set(e, ERR_USAGE, "--tunnel-socket: callers may have known sandboxes only");
+        err_hint(e, "leave out --cache-enabled=false and --allow-unlisted-pod-ip");
+        return -1;
+    }
+    if (is_said(o->pod_sockets) && (!o->is_cached || o->is_unlisted_allowed)) {
+        (void)err_set(e, ERR_USAGE, "--pod-sockets: nothing but known Pods is reached");
         err_hint(e, "leave out --cache-enabled=false and --allow-unlisted-pod-ip");
         return -1;
     }

@@ -291,7 +291,6 @@ static int add_router(struct up *u, struct err *e)
                                             "0",
                                             "--health-listen",
                                             "0",
-                                            "--allow-loopback-pod-ip",
                                             "--proxy-timeout",
                                             "3600s",
                                             "--zap-encoder",

@@ -37,7 +37,7 @@ struct dial {
     struct conn_filter_maker *maker;
     struct dial_resolver *resolver;
     struct dial_lookup *lookup;
-    struct dial_plug *plug; /* NULL: not asked, or it does not know the place */
+    struct dial_plug *plug; /* NULL: it connects itself */
     char place[DIAL_PLACE_BYTES];
     struct dial_errand *errand;
     struct net_addr addrs[DIAL_ADDRS_MAX];
@@ -368,8 +368,6 @@ static size_t known_addrs(const struct dial *d, struct net_addr ret[2])
     return 2;
 }
 
-static void begin(void *ctx);
-
 static void on_plugged(void *ctx, int fd, const struct err *e)
 {
     struct dial *d = ctx;
@@ -386,9 +384,6 @@ static void on_plugged(void *ctx, int fd, const struct err *e)
         if (getpeername(fd, (struct sockaddr *)&peer.sa, &peer.len) == 0)
             set_tcp(fd, &peer);
         finish(d, NULL);
-    } else if (e->code == ERR_NOT_FOUND) {
-        d->plug = NULL;
-        begin(d);
     } else {
         d->verdict = *e;
         (void)err_wrap(&d->verdict, "cannot connect to '%s'", where(d, text));
@@ -453,8 +448,11 @@ struct dial *dial_start(struct ev_loop *loop, const struct dial_spec *spec, dial
     d->timeout_ms = spec->timeout_ms;
     d->maker = spec->maker;
     d->resolver = spec->resolver;
-    d->plug = spec->place && !spec->maker ? spec->plug : NULL;
-    (void)snprintf(d->place, sizeof d->place, "%s", d->plug ? spec->place : "");
+    d->plug = spec->plug;
+    if (d->plug) {
+        assert(spec->place && !spec->maker);
+        (void)snprintf(d->place, sizeof d->place, "%s", spec->place);
+    }
     d->done = done;
     d->ctx = ctx;
     keep_name(d->host, spec->host);

@@ -59,7 +59,7 @@ struct dial_spec {
     struct conn_filter_maker *maker; /* TLS, or NULL for clear */
     const char *peer_name;           /* whom the handshake must meet; NULL means host */
     struct dial_resolver *resolver;  /* or NULL */
-    /* In clear only: goes to that place instead. Where it is not known, host and port say where to. */
+    /* In clear only: that place and no other, whatever host and addr say. Where it is not known: ERR_NOT_FOUND. */
     struct dial_plug *plug;
     const char *place;
 };

@@ -241,7 +241,7 @@ static void failed(struct hop *h, const struct err *e, bool has_left)
 {
     struct picker *picker = h->hops->config->picker;
     const char *id = h->target.id;
-    bool is_inside = h->hops->config->sockets && h->at.uid[0]; /* there is no host to be dead */
+    bool is_inside = h->hops->config->sockets != NULL; /* there is no host to be dead */
     struct refusal why;
 
     log_warn("router.upstream", KV("sandbox", id),
@@ -425,7 +425,11 @@ static void dial(struct hop *h)
                                    .ctx = h };
     struct err e;
 
-    if (h->at.uid[0]) {
+    if (h->hops->config->sockets && !h->at.uid[0]) {
+        refuse(h, 502, "The sandbox has no Pod on this machine.");
+        return;
+    }
+    if (h->hops->config->sockets) {
         spec.to.plug = h->hops->config->sockets;
         spec.to.place = h->at.uid;
     }

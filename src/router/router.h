@@ -35,7 +35,8 @@ struct router_config {
     struct picker *picker;
     struct authorizer *authorizer;
     struct dial_resolver *resolver; /* for targets by name */
-    struct dial_plug *sockets;      /* into Pods of this machine, whose uid is asked for; or NULL */
+    /* Into Pods of this machine, by their uids: then no address is ever connected to. NULL: addresses are. */
+    struct dial_plug *sockets;
     struct match_rules rules;
     struct router_door plain, tls;
     struct router_door tunnel;         /* its listen_fd, a unix socket, if any (tunnel.h) */

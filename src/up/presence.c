@@ -194,7 +194,7 @@ static void heed_log_level(const struct presence *p, const struct object *o)
 
 static void say_status(struct presence *p, const struct presence_row *row, const struct object *o)
 {
-    if (row->container)
+    if (row->container && presence_part(o))
         say_running(p, row, o);
     else if (strcmp(row->plural, "deployments") == 0)
         say_deployed(p, row, o);
@@ -318,9 +318,27 @@ void presence_close(struct presence *p)
     free(p);
 }
 
+static const struct presence_row *row_of(const struct kind *kind, const char *namespace,
+                                         const char *name)
+{
+    EACH(row, rows) {
+        if (strcmp(kind->plural, row->plural) == 0 && strcmp(kind->group, row->group) == 0 &&
+            strcmp(name, row->name) == 0 && is_in(row, namespace))
+            return row;
+    }
+    return NULL;
+}
+
+bool presence_has(const struct kind *kind, const char *namespace, const char *name)
+{
+    return row_of(kind, namespace, name) != NULL;
+}
+
 const char *presence_part(const struct object *pod)
 {
+    const struct presence_row *row =
+        row_of(object_kind(pod), object_namespace(pod), object_name(pod));
     const char *node = object_text(pod, "spec.nodeName");
 
-    return node && strcmp(node, UP_NODE) == 0 ? object_label(pod, UP_PART_LABEL) : NULL;
+    return row && node && strcmp(node, UP_NODE) == 0 ? row->container : NULL;
 }

@@ -21,6 +21,8 @@ struct presence;
 int presence_open(struct kube_client *client, struct presence **ret, struct err *e);
 void presence_close(struct presence *p); /* tolerates NULL */
 
+/* Is it one of these objects, by its kind and place? Tenants write none of them, and make none of these names. */
+bool presence_has(const struct kind *kind, const char *namespace, const char *name);
 /* Which part of the system a Pod stands for: "router", "controller"; NULL: none. */
 const char *presence_part(const struct object *pod);
 

@@ -1,6 +1,5 @@
 """`silica up`: what its first start gives, what stays, and how its other commands see it. Judged by kubectl."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -16,7 +15,7 @@ import pytest
 
 from harness.server import wait_until
 from lib import controlplane
-from lib.up import Up, program
+from lib.up import Up, forwarded, program
 
 pytestmark = pytest.mark.ours
 CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims"
@@ -283,20 +282,6 @@ def test_a_token_for_one_namespace(up, tmp_path):
     wait_until(lambda: up.api.exists("/api/v1/namespaces/team-a/pods/sandbox-router"), 60)
     refused = up.kubectl("logs", "sandbox-router", kubeconfig=tenant, check=False)
     assert refused.returncode != 0 and "agent-sandbox-system" in refused.stderr, refused.stderr
-
-
-@contextlib.contextmanager
-def forwarded(up, kubeconfig, *args):
-    """The address of a port of the router's Pod, on this side of a kubectl port-forward."""
-    argv = [controlplane.peer("kubectl"), "--kubeconfig", str(kubeconfig), "--cache-dir", str(up.directory / "cache"), "port-forward",
-            "pod/sandbox-router", ":8080", *args]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            line = process.stdout.readline()
-            assert line.startswith("Forwarding from "), line
-            yield "http://" + line.split()[2]
-        finally:
-            process.kill()
 
 
 def test_a_tenant_reaches_its_own_sandboxes(up, tmp_path):

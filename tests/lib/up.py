@@ -144,6 +144,20 @@ class Up:
         self.stop()
 
 
+@contextlib.contextmanager
+def forwarded(up, kubeconfig, *args, pod="sandbox-router", port=8080):
+    """The address of a port of a Pod, the router's without more words, on this side of a kubectl port-forward."""
+    argv = [controlplane.peer("kubectl"), "--kubeconfig", str(kubeconfig), "--cache-dir", str(up.directory / "cache"), "port-forward",
+            f"pod/{pod}", f":{port}", *args]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("Forwarding from "), line
+            yield "http://" + line.split()[2]
+        finally:
+            process.kill()
+
+
 def as_user(uid):
     """What makes a command another account's."""
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
