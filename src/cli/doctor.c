@@ -8,6 +8,7 @@
 #include "cli/payload.h"
 #include "isolate/box.h"
 #include "isolate/engine.h"
+#include "isolate/host_check.h"
 #include "sandbox/sandbox.h"
 
 #define PROBE_MEMORY    (64ull << 20)
@@ -62,31 +63,7 @@ static int start(struct doctor *d, const struct box_limits *limits, struct box *
     return box_start(&spec, ret, e);
 }
 
-/* ---- what the host has ---- */
-
-/* A sysctl of the ways systems switch user namespaces off, or "". */
-static const char *why_no_user_namespaces(void)
-{
-    static const struct {
-        const char *file, *bad, *hint;
-    } rows[] = {
-        { "/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=10000" },
-        { "/proc/sys/kernel/unprivileged_userns_clone", "0",
-          "sysctl -w kernel.unprivileged_userns_clone=1" },
-        { "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-          "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile" },
-    };
-
-    EACH(row, rows) {
-        OWN(buf_done) struct buf text = BUF_INIT(64);
-        struct err e;
-
-        if (fd_read_file(row->file, &text, &e) == 0 && text.n && text.p[text.n - 1] == '\n' &&
-            span_is(span_slice(buf_span(&text), 0, text.n - 1), row->bad))
-            return row->hint;
-    }
-    return "";
-}
+/* ---- what a sandbox has ---- */
 
 static void try_pause(struct doctor *d, struct box *box)
 {
@@ -137,10 +114,8 @@ static void examine(struct doctor *d)
     struct err e;
 
     if (start(d, &none, &box, &e) < 0) {
-        struct fact *f = facts_add_err(&d->facts, "sandbox", BROKEN, &e);
-
-        if (*why_no_user_namespaces())
-            fact_advise(f, why_no_user_namespaces());
+        (void)host_check_explain(&e);
+        (void)facts_add_err(&d->facts, "sandbox", BROKEN, &e);
         return;
     }
     (void)facts_add(&d->facts, "sandbox", HOLDS, "made in %.1f ms, as %s",

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "isolate/engine.h"
+#include "isolate/host_check.h"
 
 /* What a shell would say of a command that could not be run. */
 static int fail_command(const char *program, int code)
@@ -58,6 +59,7 @@ static int run_detached(struct engine *en, const struct kept_run *r)
     if (engine_create(en, &create, &made, &e) < 0) {
         if (made.exit_code)
             return fail_command(r->session->argv[0], made.exit_code);
+        (void)host_check_explain(&e);
         (void)err_wrap(&e, "cannot make the sandbox");
         return command_fail(&e, EXIT_FAILED);
     }
@@ -78,6 +80,7 @@ static int run_attached(struct engine *en, const struct kept_run *r)
 
     session_block_signals();
     if (engine_create(en, &create, &made, e) < 0) {
+        (void)host_check_explain(e);
         (void)err_wrap(e, "cannot make the sandbox");
     } else if (engine_control(en, r->spec->name, &r->session->control_fd, e) == 0) {
         report.name = r->spec->name;

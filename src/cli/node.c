@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "cli/pod_socket.h"
+#include "cli/sandbox_check.h"
 #include "cli/serving.h"
 #include "isolate/dir.h"
 #include "kube/client.h"
@@ -15,6 +16,8 @@ struct node_options {
     struct serving_log log;
     uint64_t ready_fd, listen_fd, pod_port_min;
     bool is_help, is_no_scheduler;
+    bool
+        is_unchecked; /* `silica up` has made a sandbox before, and a node that comes back takes over what runs */
 };
 
 #define AT_FIELD(field) offsetof(struct node_options, field)
@@ -28,6 +31,7 @@ static const struct opt opts[] = {
     { "--pod-socket-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "the same, a socket that listens already" },
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
     { "--no-scheduler", NULL, OPT_BOOL, AT_FIELD(is_no_scheduler), NULL, 0, 0, NULL, "take only Pods that somebody else gave to this node" },
+    { "--no-check", NULL, OPT_BOOL, AT_FIELD(is_unchecked), NULL, 0, 0, NULL, NULL },
     SERVING_READY_FD(AT_FIELD(ready_fd), "Pods are looked after"),
     SERVING_LOG_LEVEL(AT_FIELD(log), "Logs", ""),
     SERVING_LOG_FORMAT(AT_FIELD(log)),
@@ -125,8 +129,8 @@ static int run(struct role *r, struct err *e)
     };
 
     config.pod_port_min = (uint16_t)r->o->pod_port_min;
-
-    if (open_data(r, e) < 0 || serving_open(&r->s, &spec, e) < 0 ||
+    if (open_data(r, e) < 0 || (!r->o->is_unchecked && sandbox_check(r->data, e) < 0) ||
+        serving_open(&r->s, &spec, e) < 0 ||
         serving_connect(&r->s, r->o->kubeconfig, NULL, e) < 0 ||
         open_socket(r, &config.listen_fd, e) < 0)
         return -1;

@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "cli/vars.h"
 #include "isolate/dir.h"
+#include "isolate/host_check.h"
 #include "node/run.h"
 #include "sandbox/sandbox.h"
 
@@ -274,8 +275,9 @@ static int run(struct box_spec *spec, struct session_spec *session, bool is_json
 
     session_block_signals();
     if (box_start(spec, &box, &report.result.e) < 0) {
-        (void)err_wrap(&report.result.e, "cannot make the sandbox");
         report.start_ms = time_mono_ms() - began_ms;
+        (void)host_check_explain(&report.result.e);
+        (void)err_wrap(&report.result.e, "cannot make the sandbox");
     } else {
         report.start_ms = time_mono_ms() - began_ms;
         report.unenforced = unenforced = own_strdup(box_unenforced(box));

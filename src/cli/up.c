@@ -119,10 +119,22 @@ static int start_child(const struct up_options *o, const struct place *place, in
     return *ret > 0 ? 0 : spawn_err(e, &spec, fail);
 }
 
+/* Lines of its log are for who looks for them; why it failed is a message, and its hint. */
+static bool add_messages(struct span words, struct buf *to)
+{
+    struct span line;
+    struct err e;
+
+    while (span_cut(&words, '\n', &line))
+        if (!span_starts(line, "ts=") && (buf_add(to, line, &e) < 0 || buf_addc(to, '\n', &e) < 0))
+            return false;
+    return to->n > 0;
+}
+
 /* It wrote why to the file that is its standard error. */
 static int pass_on_failure(int log_fd, pid_t pid)
 {
-    OWN(buf_done) struct buf words = BUF_INIT(64 * 1024);
+    OWN(buf_done) struct buf words = BUF_INIT(64 * 1024), messages = BUF_INIT(64 * 1024);
     int status = 0;
     struct err e;
 
@@ -130,7 +142,8 @@ static int pass_on_failure(int log_fd, pid_t pid)
         ;
     if (lseek(log_fd, 0, SEEK_SET) == 0)
         (void)fd_read_all(log_fd, &words, &e);
-    (void)fd_write_all(2, buf_span(&words), &e);
+    (void)fd_write_all(2, buf_span(add_messages(buf_span(&words), &messages) ? &messages : &words),
+                       &e);
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 }
 

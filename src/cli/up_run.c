@@ -2,6 +2,7 @@
 #include "cli/up.h"
 
 #include "cli/command.h"
+#include "cli/sandbox_check.h"
 #include "ev/timer.h"
 #include "node/node.h"
 #include "up/gate.h"
@@ -268,6 +269,7 @@ static int add_node(struct up *u, struct err *e)
                                  "--node-name",
                                  u->node_name,
                                  "--no-scheduler",
+                                 "--no-check",
                                  "--log-level",
                                  u->o->log.level,
                                  "--pod-port-min",
@@ -382,10 +384,15 @@ static int serve(struct up *u, struct err *e)
                                        .ctx = u,
                                        .ready_fd = u->o->ready_fd,
                                        .ends_with_hangup = true };
+    struct err check;
 
     if (serving_open(&u->s, &spec, e) < 0 || listen_all(u, e) < 0 || add_parts(u, e) < 0)
         return -1;
     start_more(u);
+    /* Here, while control opens its store: nobody waits for a loop that has nothing to do yet. The other parts are started
+     * after it, so a failure ends before any of them. */
+    if (sandbox_check(u->place->path, &check) < 0)
+        stop(u, &check);
     ev_loop_run(u->s.loop);
     if (!u->has_failed)
         return 0;

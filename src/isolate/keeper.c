@@ -33,7 +33,8 @@ void keeper_rest(struct keeper *k)
     if (ev_io_is_open(&k->listen_io) && k->client_count < KEEPER_CLIENTS_MAX)
         ev_io_want(&k->listen_io, EV_READ);
     if (!k->box_count && !k->client_count)
-        ev_timer_start(k->loop, &k->linger, k->is_stopping ? 0 : k->spec->linger_ms, leave, k);
+        ev_timer_start(k->loop, &k->linger,
+                       k->is_stopping || k->has_failed ? 0 : k->spec->linger_ms, leave, k);
 }
 
 static void on_signal(void *ctx, int number)

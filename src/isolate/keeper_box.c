@@ -114,6 +114,7 @@ static void tell_created(struct kept *b, const struct err *e)
     struct client *creator = take_ptr(&b->creator);
     struct wire_answer a = { .is_error = e != NULL };
 
+    b->keeper->has_failed = e != NULL;
     if (!creator)
         return;
     if (e)

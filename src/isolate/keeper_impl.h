@@ -84,6 +84,8 @@ struct keeper {
     struct kept *buckets[KEEPER_BUCKETS];
     struct ev_timer linger;
     bool is_stopping;
+    bool
+        has_failed; /* to make the last sandbox: the host may forbid it to us alone, so we do not wait for the next */
     struct rlimit files; /* as we were given it, for what the spawner makes */
     /* the spawner */
     struct ev_child spawner;
