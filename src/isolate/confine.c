@@ -1,5 +1,6 @@
 #include "isolate/confine.h"
 
+#include "isolate/seccomp_calls.h"
 #include "isolate/seccomp_filter.h" /* made by seccomp_gen */
 
 #include <errno.h>
@@ -184,12 +185,11 @@ int confine_capabilities(struct err *e)
     return 0;
 }
 
-int confine_calls(struct err *e)
+int confine_calls(const struct plan *plan, struct err *e)
 {
-    struct sock_fprog program = { .len = LEN(seccomp_filter),
-                                  .filter = (struct sock_filter *)(uintptr_t)seccomp_filter };
+    unsigned variant = plan->ids.uid == 0 ? SECCOMP_OF_ROOT : 0;
 
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &seccomp_filters[variant]) < 0)
         return err_sys(e, "cannot filter system calls");
     return 0;
 }

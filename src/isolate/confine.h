@@ -22,6 +22,6 @@ int confine_paths(const struct plan *plan, int program_fd, struct err *e);
 int confine_future(struct err *e);
 int confine_ids(const struct ids *ids, struct err *e);
 int confine_capabilities(struct err *e);
-int confine_calls(struct err *e);
+int confine_calls(const struct plan *plan, struct err *e);
 
 #endif

@@ -327,7 +327,7 @@ static int give_up_early(struct root_job *job, struct err *e)
         return -1;
     if (job->is_helped && enter_root(job, e) < 0)
         return -1;
-    return confine_calls(e);
+    return confine_calls(plan, e);
 }
 
 /* Who: the id that owns the root, in the new root; the host's files are gone but for what was bound. Why in this order: the

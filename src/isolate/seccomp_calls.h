@@ -3,6 +3,13 @@
 #ifndef SILICA_ISOLATE_SECCOMP_CALLS_H
 #define SILICA_ISOLATE_SECCOMP_CALLS_H
 
+/* What a filter has besides what all have. A set of these is its number. */
+enum seccomp_variant {
+    SECCOMP_OF_ROOT =
+        1 << 0, /* commands are uid 0: calls that change owners succeed without effect */
+    SECCOMP_VARIANTS = 1 << 1,
+};
+
 struct seccomp_call {
     const char *name;
     const char *needed_by;

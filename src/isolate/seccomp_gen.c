@@ -1,11 +1,11 @@
-/* seccomp_gen: runs at build time and prints the sandbox's filter as a C table, so that no start pays for building it
- * (1.3-1.6 ms) and the programs need no libseccomp; here it knows the calls' numbers.
+/* seccomp_gen: runs at build time and prints the sandbox's filters as C tables, one for each set of enum seccomp_variant, so
+ * that no start pays for building one (1.3-1.6 ms) and the programs need no libseccomp; here it knows the calls' numbers.
  *
  * What is not listed is ENOSYS, other architectures (i386, x32) too, so programs take the way they have for older kernels.
  * Some calls are refused by an argument, with the error programs expect for it.
  *
  * Loading takes the kernel half a microsecond for each instruction (it compiles them), and 20 for each filter, in every
- * sandbox. So there is one filter, a tree of ranges of numbers whose leaves allow, refuse, or look at arguments:
+ * sandbox. So a sandbox has one filter, a tree of ranges of numbers whose leaves allow, refuse, or look at arguments:
  *
  *     arch -> nr -> tree -+-> allow
  *                         +-> ENOSYS
@@ -238,6 +238,32 @@ static void rule_mode_at(void)
     if_any_bit(S_ISUID, refuses(EPERM), allows());
 }
 
+/* No process in a sandbox has CAP_CHOWN. Programs that are uid 0 give files away all the same (tar, cp -a), and take a refusal
+ * for a failure: there it succeeds and changes nothing. What asks for the ids that the process has, or for none, is the
+ * kernel's to answer. */
+static void rule_owner_in(size_t owner, size_t group)
+{
+    int as_if = refuses(0), next = new_place();
+
+    load_low(owner);
+    if_is(0, next, ON);
+    if_is(0xffffffffu, next, as_if);
+    stand(next);
+    load_low(group);
+    if_is(0, allows(), ON);
+    if_is(0xffffffffu, allows(), as_if);
+}
+
+static void rule_owner(void)
+{
+    rule_owner_in(1, 2);
+}
+
+static void rule_owner_at(void)
+{
+    rule_owner_in(2, 3);
+}
+
 /* The limit of core files stays what confine.c made it; who sets it to 0 hears that it worked. */
 static void rule_setrlimit(void)
 {
@@ -258,18 +284,29 @@ static void rule_prlimit(void)
     if_is(0, allows(), refuses(0));
 }
 
-/* The first SECCOMP_RULED_CALLS stand here alone; the others are listed with the calls. */
+/* The first SECCOMP_RULED_CALLS stand here alone; the others are listed with the calls, and simply allowed in a filter
+ * whose set lacks `variant`. */
 static struct rule {
     const char *name;
     void (*print)(void);
+    unsigned variant;
     int place;
 } rules[] = {
-    { "clone", rule_clone, ON },           { "socket", rule_socket, ON },
-    { "socketpair", rule_socketpair, ON }, { "personality", rule_personality, ON },
-    { "ioctl", rule_ioctl, ON },           { "chmod", rule_mode, ON },
-    { "fchmod", rule_mode, ON },           { "fchmodat", rule_mode_at, ON },
-    { "fchmodat2", rule_mode_at, ON },     { "setrlimit", rule_setrlimit, ON },
-    { "prlimit64", rule_prlimit, ON },
+    { .name = "clone", .print = rule_clone },
+    { .name = "socket", .print = rule_socket },
+    { .name = "socketpair", .print = rule_socketpair },
+    { .name = "personality", .print = rule_personality },
+    { .name = "ioctl", .print = rule_ioctl },
+    { .name = "chmod", .print = rule_mode },
+    { .name = "fchmod", .print = rule_mode },
+    { .name = "fchmodat", .print = rule_mode_at },
+    { .name = "fchmodat2", .print = rule_mode_at },
+    { .name = "chown", .print = rule_owner, .variant = SECCOMP_OF_ROOT },
+    { .name = "fchown", .print = rule_owner, .variant = SECCOMP_OF_ROOT },
+    { .name = "lchown", .print = rule_owner, .variant = SECCOMP_OF_ROOT },
+    { .name = "fchownat", .print = rule_owner_at, .variant = SECCOMP_OF_ROOT },
+    { .name = "setrlimit", .print = rule_setrlimit },
+    { .name = "prlimit64", .print = rule_prlimit },
 };
 
 /* Who has the same rule as another goes to the same place. */
@@ -322,18 +359,18 @@ static void add_stretch(int from, int place)
     stretches[stretch_count++] = (struct stretch){ (uint32_t)from, place };
 }
 
-static struct rule *rule_of(const char *name)
+static struct rule *rule_of(const char *name, unsigned variant)
 {
     EACH(r, rules)
-        if (strcmp(r->name, name) == 0)
+        if (strcmp(r->name, name) == 0 && (r->variant & variant) == r->variant)
             return r;
     return NULL;
 }
 
-static void add_leaf(struct leaf *leaves, size_t *n, const char *name)
+static void add_leaf(struct leaf *leaves, size_t *n, const char *name, unsigned variant)
 {
     int call = seccomp_syscall_resolve_name(name);
-    struct rule *r = rule_of(name);
+    struct rule *r = rule_of(name, variant);
 
     if (call < 0)
         return; /* this architecture, or this libseccomp, does not know it: so it is not allowed */
@@ -342,16 +379,16 @@ static void add_leaf(struct leaf *leaves, size_t *n, const char *name)
     leaves[(*n)++] = (struct leaf){ call, r ? place_of(r) : allows() };
 }
 
-static void find_stretches(void)
+static void find_stretches(unsigned variant)
 {
     static struct leaf leaves[CALLS_MAX];
     int none = refuses(ENOSYS), next = 0;
     size_t n = 0;
 
     for (size_t i = 0; i < SECCOMP_RULED_CALLS; i++)
-        add_leaf(leaves, &n, rules[i].name);
+        add_leaf(leaves, &n, rules[i].name, variant);
     EACH(c, seccomp_calls)
-        add_leaf(leaves, &n, c->name);
+        add_leaf(leaves, &n, c->name, variant);
     qsort(leaves, n, sizeof *leaves, compare_leaves);
     for (size_t i = 0; i < n; i++) {
         if (leaves[i].call > next)
@@ -379,17 +416,33 @@ static int plant(size_t from, size_t to)
     return place;
 }
 
-int main(void)
+static void print_filter(unsigned variant)
 {
-    find_stretches();
+    line_count = place_count = 0;
+    stretch_count = 0;
+    EACH(r, rules)
+        r->place = ON;
+    find_stretches(variant);
     load(offsetof(struct seccomp_data, arch));
     if_is(seccomp_arch_native(), ON, refuses(ENOSYS));
     load(offsetof(struct seccomp_data, nr));
     (void)plant(0, stretch_count);
     add_rules();
-    printf("/* Made by seccomp_gen at build time. */\n#include <linux/filter.h>\n\n");
-    printf("static const struct sock_filter seccomp_filter[] = {\n");
+    printf("static const struct sock_filter seccomp_filter_%u[] = {\n", variant);
     print_program();
+    printf("};\n\n");
+}
+
+int main(void)
+{
+    printf("/* Made by seccomp_gen at build time. */\n#include <linux/filter.h>\n\n");
+    for (unsigned variant = 0; variant < SECCOMP_VARIANTS; variant++)
+        print_filter(variant);
+    printf("static const struct sock_fprog seccomp_filters[] = {\n");
+    for (unsigned variant = 0; variant < SECCOMP_VARIANTS; variant++)
+        printf("    { .len = LEN(seccomp_filter_%u),\n"
+               "      .filter = (struct sock_filter *)(uintptr_t)seccomp_filter_%u },\n",
+               variant, variant);
     printf("};\n");
     return ferror(stdout) != 0;
 }

@@ -18,6 +18,9 @@ ALLOW = 0x7FFF0000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 NEWER = {"fchmodat2": 452, "mseal": 462}  # than Debian 12's headers
 HEADERS = ["/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"]
+OF_ROOT = 1  # enum seccomp_variant
+NAMES = {OF_ROOT: "of-root"}
+VARIANTS = range(2)
 TABLE = (TREE / "src/isolate/seccomp_calls.h").read_text()
 
 
@@ -29,11 +32,20 @@ def built():
     pytest.skip("no build directory with the filter")
 
 
-@pytest.fixture(scope="module")
-def program():
-    """The filter, as (code, jt, jf, k)."""
-    table = re.search(r"sock_filter seccomp_filter\[\] = \{(.*?)\};", built().read_text(), re.S)
+def filter_of(variant):
+    """As (code, jt, jf, k)."""
+    table = re.search(rf"sock_filter seccomp_filter_{variant}\[\] = \{{(.*?)\}};", built().read_text(), re.S)
     return [tuple(int(v, 0) for v in row) for row in re.findall(r"\{ (0x\w+), (\d+), (\d+), (0x\w+) \}", table[1])]
+
+
+@pytest.fixture(scope="module", params=VARIANTS, ids=lambda v: "+".join(n for b, n in NAMES.items() if v & b) or "plain")
+def variant(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def program(variant):
+    return filter_of(variant)
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +135,20 @@ def test_clone_makes_no_namespace(program, names):
     for bit in range(0, 32):
         is_namespace = (1 << bit) & 0x7E020000  # what CLONE_NEWNS to CLONE_NEWNET have set
         assert (verdict(program, names["clone"], [1 << bit | 17]) is None) == (not is_namespace)
+
+
+def test_every_variant_was_read():
+    assert [int(v) for v in re.findall(r"seccomp_filter_(\d+)\[\]", built().read_text())] == list(VARIANTS)
+
+
+ME, NONE = 0, 0xFFFFFFFF  # of owners
+
+
+@pytest.mark.parametrize("call, at", [("chown", 1), ("fchown", 1), ("lchown", 1), ("fchownat", 2)])
+def test_owners(program, variant, names, call, at):
+    """As uid 0 they are the kernel's where both ids are 0 or none, and else succeed at once; for others they are the kernel's."""
+    for owner, group in itertools.product([ME, NONE, 1, 1000, 65534, 0x7FFFFFFF, 0xFFFFFFFE], repeat=2):
+        for high in (0, 1 << 32, 1 << 63):  # bits the kernel does not read
+            args = [0xFFFFFFFF] * at + [owner | high, group | high]
+            is_kernels = not variant & OF_ROOT or {owner, group} <= {ME, NONE}
+            assert verdict(program, names[call], args) == (None if is_kernels else 0), (owner, group)

@@ -86,14 +86,19 @@ static int open_target(struct file_write *w, struct err *e)
     return 0;
 }
 
-/* The new inode looks like the old one, or the old one is kept. */
-static void keep_owner(struct file_write *w)
+static bool has_owner_of_target(const struct file_write *w)
 {
     struct stat st;
 
-    if (fstat(w->fd, &st) == 0 && st.st_uid == w->at.st.st_uid && st.st_gid == w->at.st.st_gid)
+    return fstat(w->fd, &st) == 0 && st.st_uid == w->at.st.st_uid && st.st_gid == w->at.st.st_gid;
+}
+
+/* The new inode looks like the old one, or the old one is kept. For uid 0 of a sandbox the call succeeds without effect. */
+static void keep_owner(struct file_write *w)
+{
+    if (has_owner_of_target(w))
         return;
-    if (fchown(w->fd, w->at.st.st_uid, w->at.st.st_gid) < 0)
+    if (fchown(w->fd, w->at.st.st_uid, w->at.st.st_gid) < 0 || !has_owner_of_target(w))
         w->is_in_place = w->target_fd >= 0;
 }
 

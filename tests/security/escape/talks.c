@@ -350,8 +350,13 @@ static const char *own_file(void)
 const char *give_file_away(void)
 {
     const char *file = own_file();
+    struct stat st;
 
-    return file ? result(chown(file, getuid() + 1, getgid() + 1)) : "cannot-prepare";
+    if (!file)
+        return "cannot-prepare";
+    if (chown(file, getuid() + 1, getgid() + 1) < 0 || stat(file, &st) < 0)
+        return result(-1);
+    return st.st_uid == getuid() && st.st_gid == getgid() ? "UNCHANGED" : "ok";
 }
 
 /* The mode of a file of our own. */
