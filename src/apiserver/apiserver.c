@@ -242,7 +242,7 @@ static int remember_port(struct apiserver *s, struct err *e)
 
     if (dir_fd < 0)
         return err_sys(e, "cannot open '%s'", s->data);
-    return pki_write_file(dir_fd, PORT_FILE, span_cstr(colon + 1), 0644, e);
+    return pki_write_file(dir_fd, PORT_FILE, span_cstr(colon + 1), e);
 }
 
 /* On a full disk the files of last time have to do. */
@@ -279,19 +279,24 @@ static void error_body(void *ctx, int status, const char *message, struct buf *b
     (void)status_write(&st, body, &e);
 }
 
-static int make_data(const char *dir, struct err *e)
+/* The owner may have linked it elsewhere; SQLite takes no path through a link. */
+static int make_data(struct apiserver *s, struct err *e)
 {
-    struct stat st;
+    OWN_FD int fd = -1;
+    char *full;
 
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "cannot make the data directory '%s'", dir);
-    if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
-        return err_set(e, ERR_INVALID, "the data directory '%s' is not a directory", dir);
-    if (st.st_uid != geteuid() || st.st_mode & 022) {
-        (void)err_set(e, ERR_DENIED, "the data directory '%s' can be written by others", dir);
-        err_hint(e, "it holds the keys of this server: chmod 700, and own it");
+    if (mkdir(s->data, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "cannot make the data directory '%s'", s->data);
+    fd = open(s->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    full = fd < 0 ? NULL : realpath(s->data, NULL);
+    if (!full)
+        return err_sys(e, "cannot open the data directory '%s'", s->data);
+    if (fd_check_own_dir(fd, s->data, e) < 0) {
+        free(full);
         return -1;
     }
+    free(s->data);
+    s->data = full;
     return 0;
 }
 
@@ -306,12 +311,13 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
     const struct http_client_config streams = { .request_max_bytes =
                                                     API_HEAD_MAX_BYTES + STREAM_TARGET_EXTRA_BYTES,
                                                 .idle_ms = STREAM_IDLE_MS };
-    struct store_config store = { .dir = s->data,
-                                  .vfs = config->vfs,
+    struct store_config store = { .vfs = config->vfs,
                                   .first_version = (uint64_t)time(NULL) * 1000 };
 
-    if (make_data(s->data, e) < 0 || store_open(s->loop, &store, &s->store, e) < 0 ||
-        pki_open(s->data, &s->pki, e) < 0)
+    if (make_data(s, e) < 0)
+        return -1;
+    store.dir = s->data;
+    if (store_open(s->loop, &store, &s->store, e) < 0 || pki_open(s->data, &s->pki, e) < 0)
         return -1;
     if (config->token_file && read_tokens(s, config->token_file, e) < 0)
         return -1;

@@ -84,6 +84,25 @@ static void set_close_checkpoints(sqlite3 *db, bool is_on)
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !is_on, NULL);
 }
 
+/* SQLite would make it with the mode that the umask leaves; its log and index take the file's mode. One of an older release
+ * has been made so. */
+static int make_private(const struct disk *d, struct err *e)
+{
+    static const char *const files[] = { STORE_FILE, LOG_FILE, STORE_FILE "-shm" };
+
+    EACH(file, files) {
+        const int makes_it = file == files ? O_CREAT : 0;
+        OWN_FD int fd = openat(d->dir_fd, *file, O_RDWR | makes_it | O_NOFOLLOW | O_CLOEXEC, 0600);
+        struct stat st;
+
+        if (fd < 0 && errno == ENOENT)
+            continue;
+        if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & 077 && fchmod(fd, 0600) < 0))
+            return err_sys(e, "cannot open '%s/%s'", d->dir, *file);
+    }
+    return 0;
+}
+
 static int connect(struct disk *d, const char *vfs, sqlite3 **ret, struct err *e)
 {
     OWN(buf_done) struct buf path = BUF_INIT(DISK_PATH_MAX_BYTES);
@@ -158,7 +177,7 @@ static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
 
 static int begin(struct disk *d, const char *vfs, struct err *e)
 {
-    if (lock(d, e) < 0 || look_at_files(d, e) < 0)
+    if (lock(d, e) < 0 || look_at_files(d, e) < 0 || make_private(d, e) < 0)
         return -1;
     if (connect(d, vfs, &d->writer, e) < 0 || check_pages(d, e) < 0)
         return -1;

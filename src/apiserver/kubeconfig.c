@@ -51,7 +51,7 @@ int kubeconfig_write_admin(struct apiserver *s, struct err *e)
         return err_sys(e, "cannot open '%s'", s->data);
     if (pki_issue(s->pki, &admin, &cert, &key, e) < 0 ||
         write_text(s, buf_span(&cert), buf_span(&key), &text, e) < 0 ||
-        pki_write_file(dir_fd, "kubeconfig", buf_span(&text), 0600, e) < 0)
+        pki_write_file(dir_fd, "kubeconfig", buf_span(&text), e) < 0)
         return err_wrap(e, "the kubeconfig");
     return 0;
 }

@@ -20,7 +20,7 @@ struct pki {
 
 /* ---- files ---- */
 
-int pki_write_file(int dir_fd, const char *name, struct span bytes, unsigned mode, struct err *e)
+int pki_write_file(int dir_fd, const char *name, struct span bytes, struct err *e)
 {
     OWN(buf_done) struct buf temporary = BUF_INIT(512);
     OWN_FD int fd = -1;
@@ -29,7 +29,7 @@ int pki_write_file(int dir_fd, const char *name, struct span bytes, unsigned mod
         return -1;
     (void)unlinkat(dir_fd, buf_cstr(&temporary), 0);
     fd = openat(dir_fd, buf_cstr(&temporary), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                mode);
+                0600);
     if (fd < 0)
         return err_sys(e, "cannot make '%s'", name);
     if (fd_write_all(fd, bytes, e) < 0)
@@ -54,9 +54,8 @@ static int save_key(struct pki *p, const char *name, EVP_PKEY *key, struct err *
 {
     OWN(buf_done) struct buf pem = BUF_INIT(PKI_PEM_MAX_BYTES);
 
-    return cert_key_write(key, &pem, e) < 0
-               ? -1
-               : pki_write_file(p->dir_fd, name, buf_span(&pem), 0600, e);
+    return cert_key_write(key, &pem, e) < 0 ? -1
+                                            : pki_write_file(p->dir_fd, name, buf_span(&pem), e);
 }
 
 /* The key of that name; made where there is none. */
@@ -119,8 +118,8 @@ int pki_server(struct pki *p, const char *const *alt_names, struct buf *cert, st
     buf_clear(cert);
     buf_clear(key);
     if (pki_issue(p, &s, cert, key, e) < 0 ||
-        pki_write_file(p->dir_fd, "server.key", buf_span(key), 0600, e) < 0 ||
-        pki_write_file(p->dir_fd, "server.crt", buf_span(cert), 0644, e) < 0)
+        pki_write_file(p->dir_fd, "server.key", buf_span(key), e) < 0 ||
+        pki_write_file(p->dir_fd, "server.crt", buf_span(cert), e) < 0)
         return -1;
     *ret_is_new = true;
     return 0;
@@ -150,7 +149,7 @@ static int have_ca(struct pki *p, struct err *e)
     if (cert_new(NULL, p->ca_key, p->ca_key, &self, &p->ca, e) < 0 ||
         cert_write(p->ca, &p->ca_pem, e) < 0)
         return -1;
-    return pki_write_file(p->dir_fd, "ca.crt", buf_span(&p->ca_pem), 0644, e);
+    return pki_write_file(p->dir_fd, "ca.crt", buf_span(&p->ca_pem), e);
 }
 
 static int open_dir(const char *dir, int *ret, struct err *e)

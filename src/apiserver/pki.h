@@ -28,6 +28,6 @@ int pki_server(struct pki *p, const char *const *alt_names, struct buf *cert, st
                bool *ret_is_new, struct err *e);
 
 /* A file below the data directory, whole or not at all: temporary name, sync, rename, sync of the directory. */
-int pki_write_file(int dir_fd, const char *name, struct span bytes, unsigned mode, struct err *e);
+int pki_write_file(int dir_fd, const char *name, struct span bytes, struct err *e);
 
 #endif

@@ -103,6 +103,26 @@ int fd_open_null(struct err *e)
     return take_fd(&fd);
 }
 
+int fd_check_own_dir(int fd, const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, "cannot look at '%s'", path);
+    if (st.st_uid != geteuid()) {
+        (void)err_set(e, ERR_DENIED, "the data directory '%s' belongs to user %u", path, st.st_uid);
+        err_hint(e, "run this as that user: setpriv --reuid %u --regid ...; or name another --data",
+                 st.st_uid);
+        return -1;
+    }
+    if (st.st_mode & 077) {
+        (void)err_set(e, ERR_DENIED, "others can enter the data directory '%s'", path);
+        err_hint(e, "chmod 700 '%s'", path);
+        return -1;
+    }
+    return 0;
+}
+
 int fd_fill_stdio(struct err *e)
 {
     for (int want = 0; want < 3; want++) {

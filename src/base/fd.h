@@ -23,6 +23,9 @@ int fd_open_program(const char *name, struct err *e);
 int fd_seal_program(int fd, struct err *e);
 /* A descriptor that reads as empty: /dev/null, or a sealed file of no bytes where a root has no /dev. */
 int fd_open_null(struct err *e);
+/* A directory with keys and files of ours in it: it is ours, and others can neither enter nor list it. `path` is for the
+ * error, ERR_DENIED with what to do. */
+int fd_check_own_dir(int fd, const char *path, struct err *e);
 /* Opens those of 0, 1 and 2 that are closed, so that no later file or socket gets their numbers and with them what
  * is meant for stderr. For the first line of main(). */
 int fd_fill_stdio(struct err *e);

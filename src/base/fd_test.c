@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -153,9 +155,38 @@ static void test_a_sealed_program_cannot_be_changed(void **state)
     assert_int_equal(fd_seal_program(fd, &e), -1); /* once is for ever */
 }
 
+static void test_own_directories(void **state)
+{
+    static const struct row {
+        unsigned mode;
+        bool is_fine;
+    } rows[] = { { 0700, true },  { 0500, true },   { 0701, false }, { 0710, false },
+                 { 0704, false }, { 0740, false },  { 0702, false }, { 0777, false },
+                 { 01700, true }, { 01777, false }, { 02750, false } };
+    char path[] = "/tmp/fd_test.XXXXXX";
+    OWN_FD int fd = -1;
+    struct err e;
+
+    assert_non_null(mkdtemp(path));
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    EACH(r, rows) {
+        char hint[64];
+
+        assert_int_equal(fchmod(fd, r->mode), 0);
+        assert_int_equal(fd_check_own_dir(fd, path, &e), r->is_fine ? 0 : -1);
+        if (r->is_fine)
+            continue;
+        (void)snprintf(hint, sizeof hint, "chmod 700 '%s'", path);
+        assert_int_equal(e.code, ERR_DENIED);
+        assert_string_equal(e.hint, hint);
+    }
+    assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest list[] = {
+        cmocka_unit_test(test_own_directories),
         cmocka_unit_test(test_read_exact),
         cmocka_unit_test(test_read_all),
         cmocka_unit_test(test_read_file),

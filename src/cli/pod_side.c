@@ -134,8 +134,9 @@ static int listen_in(struct pod_side *p, struct err *e)
         return err_sys(e, "cannot remove the old '" SOCKET_NAME "'");
     p->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (p->listen_fd < 0 ||
+        fchmod(p->listen_fd, 0600) < 0 || /* the mode that its file is born with */
         bind(p->listen_fd, (const struct sockaddr *)&p->addr.sa, p->addr.len) < 0 ||
-        fchmodat(p->dir_fd, SOCKET_NAME, 0600, 0) < 0 || listen(p->listen_fd, BACKLOG) < 0)
+        listen(p->listen_fd, BACKLOG) < 0)
         return err_sys(e, "cannot make '" SOCKET_NAME "'");
     return 0;
 }

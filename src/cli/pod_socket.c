@@ -58,8 +58,8 @@ int pod_socket_listen(const struct pod_socket *s, int *ret_fd, struct err *e)
         return err_sys(e, "cannot make a socket");
     if (unlinkat(s->dir_fd, name, 0) < 0 && errno != ENOENT)
         return err_sys(e, "cannot remove the old '%s'", name);
-    if (bind(fd, (const struct sockaddr *)&s->addr.sa, s->addr.len) < 0 ||
-        fchmodat(s->dir_fd, name, 0600, 0) < 0 || listen(fd, BACKLOG) < 0)
+    if (fchmod(fd, 0600) < 0 || /* the mode that its file is born with */
+        bind(fd, (const struct sockaddr *)&s->addr.sa, s->addr.len) < 0 || listen(fd, BACKLOG) < 0)
         return err_sys(e, "cannot listen on '%s'", name);
     *ret_fd = take_fd(&fd);
     return 0;

@@ -65,26 +65,6 @@ static int open_dir(int at_fd, const char *path)
     return openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int check_owner(int fd, const char *path, struct err *e)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return err_sys(e, "cannot look at '%s'", path);
-    if (st.st_uid != geteuid()) {
-        (void)err_set(e, ERR_DENIED, "the data directory '%s' belongs to user %u", path, st.st_uid);
-        err_hint(e, "run this as that user: setpriv --reuid %u --regid ...; or name another --data",
-                 st.st_uid);
-        return -1;
-    }
-    if (st.st_mode & 077) {
-        (void)err_set(e, ERR_DENIED, "others can enter the data directory '%s'", path);
-        err_hint(e, "chmod 700 '%s'", path);
-        return -1;
-    }
-    return 0;
-}
-
 int dir_open(struct dir *d, const char *path, bool makes_it, struct err *e)
 {
     OWN_FD int fd = -1;
@@ -96,7 +76,7 @@ int dir_open(struct dir *d, const char *path, bool makes_it, struct err *e)
         open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* the owner may have linked it elsewhere */
     if (fd < 0)
         return err_sys(e, "cannot open the data directory '%s'", path);
-    if (check_owner(fd, path, e) < 0)
+    if (fd_check_own_dir(fd, path, e) < 0)
         return -1;
     if (makes_it && mkdirat(fd, "sandboxes", 0700) < 0 && errno != EEXIST)
         return err_sys(e, "cannot make '%s/sandboxes'", path);
@@ -209,13 +189,24 @@ int dir_each_box(const struct dir *d, bool (*fn)(void *ctx, const char *name), v
     return 0;
 }
 
+/* One that was left by a write cut short may have another mode than a key should. */
+static int make_file(int fd, const char *name)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int made = openat(fd, name, flags, 0600);
+
+    if (made < 0 && errno == EEXIST && unlinkat(fd, name, 0) == 0)
+        made = openat(fd, name, flags, 0600);
+    return made;
+}
+
 int dir_write(int fd, const char *file, struct span text, struct err *e)
 {
     OWN_FD int file_fd = -1;
     char fresh[64];
 
     (void)snprintf(fresh, sizeof fresh, "%s.new", file);
-    file_fd = openat(fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    file_fd = make_file(fd, fresh);
     if (file_fd < 0)
         return err_sys(e, "cannot make '%s'", file);
     if (fd_write_all(file_fd, text, e) < 0)
@@ -262,7 +253,9 @@ int dir_listen(int fd, const char *file, int type, int *ret_fd, struct err *e)
     address_of(fd, file, &at);
     if (unlinkat(fd, file, 0) < 0 && errno != ENOENT)
         return err_sys(e, "cannot replace '%s'", file);
-    if (sock < 0 || bind(sock, (struct sockaddr *)&at, sizeof at) < 0 || listen(sock, BACKLOG) < 0)
+    /* The socket's file is born with the mode of the socket. */
+    if (sock < 0 || fchmod(sock, 0600) < 0 || bind(sock, (struct sockaddr *)&at, sizeof at) < 0 ||
+        listen(sock, BACKLOG) < 0)
         return err_sys(e, "cannot listen on '%s'", file);
     *ret_fd = take_fd(&sock);
     return 0;
