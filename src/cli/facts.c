@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "isolate/confine.h"
+#include "isolate/id_range.h"
 #include "isolate/ranged.h"
 #include "isolate/userns.h"
 
@@ -82,15 +83,16 @@ void facts_of_process(struct facts *f, pid_t pid)
 
 static void look_at_ids(struct facts *f)
 {
-    struct ids ids;
+    uint32_t base = 0;
     struct err e;
 
-    if (ids_choose("doctor", 1000, 1000, false, &ids, &e) < 0)
+    if (id_range_take(id_ranges_of_machine(), "doctor", 1000, &base, &e) < 0)
         (void)facts_add_err(f, "ids", BROKEN, &e);
-    else if (ids.kind == IDS_ONE)
+    else if (!base)
         (void)facts_add(f, "ids", HOLDS, "one: who the command is inside is you outside");
     else
-        (void)facts_add(f, "ids", HOLDS, "%u of its own for each sandbox", (unsigned)ids.count);
+        (void)facts_add(f, "ids", HOLDS, "%u of its own for each sandbox", IDS_COUNT);
+    id_range_release(id_ranges_of_machine(), base);
 }
 
 /* What an account has besides itself. */

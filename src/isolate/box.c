@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "isolate/cellar.h"
 #include "isolate/ground.h"
+#include "isolate/id_range.h"
 #include "isolate/idmap.h"
 #include "isolate/inside.h"
 #include "isolate/join.h"
@@ -325,6 +326,11 @@ static int take_groups(struct ids *ids, const struct box_spec *spec, struct err 
     return 0;
 }
 
+static void give_back(const uint32_t *base)
+{
+    id_range_release(id_ranges_of_machine(), *base);
+}
+
 int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
 {
     static const char *const no_env[] = { NULL };
@@ -335,16 +341,18 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     OWN_FD int net_fd = -1;
     OWN(frame_done) struct frame frame = FRAME_INIT;
     struct inside in = { .plan = &plan, .held_fds = held.tree_fds };
-    const char *owner = spec->name ? spec->name : ""; /* of the ids */
+    OWN(give_back) uint32_t taken = 0;
     struct plan_host host;
     struct box *b;
     struct ids ids;
 
     if ((spec->log_fd > 0 && isatty(spec->log_fd)) || (spec->err_fd > 0 && isatty(spec->err_fd)))
         return err_set(e, ERR_INVALID, "a terminal cannot be handed into a sandbox");
-    if (spec->place.ids_name)
-        owner = spec->place.ids_name;
-    if (ids_choose(owner, spec->uid, spec->gid, spec->wants_range, &ids, e) < 0)
+    if (!spec->place.ids_base && id_range_take(id_ranges_of_machine(), spec->name ? spec->name : "",
+                                               spec->uid, &taken, e) < 0)
+        return -1;
+    if (ids_choose(taken ? taken : spec->place.ids_base, spec->uid, spec->gid, spec->wants_range,
+                   &ids, e) < 0)
         return -1;
     ids.is_nested = spec->place.is_nested;
     if (take_groups(&ids, spec, e) < 0)
@@ -383,6 +391,8 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     b->name = own_strdup(spec->name ? spec->name : "sandbox");
     b->pidfd = b->control_fd = b->mounts_fd = -1;
     b->yard = spec->yard;
+    b->ids_base = taken;
+    taken = 0;
     b->unenforced.max = BOX_UNENFORCED_MAX_BYTES;
     if (apply_limits(b, &plan, spec, e) < 0 || launch_in_ours(b, spec, &in, &program, e) < 0) {
         box_free(b);

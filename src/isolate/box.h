@@ -52,7 +52,9 @@ struct box_place {
     int parent_pidfd; /* of that parent; borrowed */
     bool is_nested;   /* we are in the spawner's user namespace (IDS_ENGINE) */
     int join_pidfd; /* a process in the user, network, IPC and UTS namespaces to share; borrowed; 0: none */
-    const char *ids_name; /* whose ids those are: who first had that user namespace */
+    /* The range of ids that the caller took for it (id_range.h), or that of the sandbox it joins. 0: root's takes one for
+     * itself, which box_free gives back. */
+    uint32_t ids_base;
 };
 
 struct box_spec {

@@ -21,6 +21,7 @@ struct box {
     struct yard *yard;
     int mounts_fd; /* of its mount namespace, which so outlives it: the yard takes it apart; or -1 */
     struct cgroup cgroup;
+    uint32_t ids_base; /* the range of ids that is ours to give back; 0: none */
     struct buf unenforced;
 };
 

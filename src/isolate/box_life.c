@@ -2,6 +2,7 @@
 
 #include "base/time.h"
 #include "isolate/adopt.h"
+#include "isolate/id_range.h"
 #include "isolate/limits.h"
 #include "isolate/reach.h"
 #include "isolate/tree.h"
@@ -133,8 +134,9 @@ void box_free(struct box *b)
 
     if (!b)
         return;
-    if (b->pidfd >= 0)
-        (void)box_kill(b, NULL, &e); /* nobody is left to tell */
+    /* Nobody is left to tell. One that does not die has its ids until we end. */
+    if (b->pidfd < 0 || box_kill(b, NULL, &e) == 0)
+        id_range_release(id_ranges_of_machine(), b->ids_base);
     cgroup_done(&b->cgroup);
     box_release(b);
 }

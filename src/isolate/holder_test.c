@@ -3,6 +3,7 @@
 #include "isolate/holder.h"
 
 #include "base/fd.h"
+#include "isolate/id_range.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -70,7 +71,7 @@ static void check_a_map(const char *name)
     struct ids ids;
     unsigned base, count;
 
-    assert_int_equal(ids_choose(name, 0, 0, false, &ids, &e), 0);
+    assert_int_equal(ids_choose(id_range_base(id_range_of_name(name)), 0, 0, false, &ids, &e), 0);
     OWN_FD int fd = holder_open_map(&ids, &e);
 
     assert_true(fd >= 0);

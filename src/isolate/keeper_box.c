@@ -3,6 +3,7 @@
 #include "base/lastwords.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "isolate/id_range.h"
 #include "isolate/limits.h"
 #include "isolate/logfile.h"
 
@@ -91,6 +92,7 @@ static void forget(struct kept *b)
     ev_timer_stop(k->loop, &b->timeout);
     ev_timer_stop(k->loop, &b->cleaning);
     close_all(b);
+    id_range_release(id_ranges_of_machine(), b->ids_base);
     k->box_count--;
     ev_free_later(k->loop, b, kept_free);
     keeper_rest(k);
@@ -473,7 +475,9 @@ static int open_join(struct kept *b, const char *name, struct err *e)
 
     if (!other || other->state != KEPT_UP)
         return err_set(e, ERR_NOT_FOUND, "there is no sandbox '%s' to join", name);
-    memcpy(b->ids_name, other->ids_name, sizeof b->ids_name);
+    id_range_share(id_ranges_of_machine(), other->ids_base);
+    id_range_release(id_ranges_of_machine(), b->ids_base); /* when it was tried before */
+    b->ids_base = other->ids_base;
     b->fds[SPAWNER_JOIN] = (int)syscall(SYS_pidfd_open, other->run.box.pid, 0);
     if (b->fds[SPAWNER_JOIN] < 0)
         return err_sys(e, "cannot reach sandbox '%s'", name);
@@ -499,6 +503,9 @@ static int prepare(struct kept *b, const struct spec *spec, struct err *e)
 {
     OWN_FD int fd = -1;
 
+    if (!spec->join && !b->ids_base &&
+        id_range_take(id_ranges_of_machine(), b->run.box.name, spec->box.uid, &b->ids_base, e) < 0)
+        return -1;
     if (dir_open_box(&b->keeper->dir, b->run.box.name, &fd, e) < 0 ||
         dir_write(fd, DIR_SPEC, buf_span(&b->spec_text), e) < 0 ||
         dir_listen(fd, DIR_CONTROL, SOCK_STREAM, &b->fds[SPAWNER_CONTROL], e) < 0)
@@ -545,7 +552,6 @@ int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, 
     for (int i = 0; i < SPAWNER_FDS; i++)
         b->fds[i] = -1;
     memcpy(b->run.box.name, ask->name, sizeof b->run.box.name);
-    memcpy(b->ids_name, ask->name, sizeof b->ids_name);
     b->next = *bucket;
     *bucket = b;
     k->box_count++;

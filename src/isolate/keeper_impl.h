@@ -41,8 +41,8 @@ struct kept {
     enum kept_state state;
     bool is_kept, has_command, is_removing, is_log_broken, has_message;
     struct buf message; /* its command's last words, as PID 1 found them (base/lastwords.h) */
-    char ids_name[BOX_NAME_MAX_BYTES +
-                  1]; /* who was first to have its ids: itself, or one that it joined */
+    uint32_t
+        ids_base; /* root's: its range of ids, or that of the one it joined; held until it is forgotten */
     uint64_t timeout_ms;
     struct buf spec_text; /* until it is made; these too: */
     int fds[SPAWNER_FDS]; /* for the spawner */

@@ -184,8 +184,7 @@ static void ask_next(struct keeper *k)
         if (ask.has[i])
             fds[n++] = b->fds[i];
     }
-    if (ask.has[SPAWNER_JOIN])
-        memcpy(ask.ids_name, b->ids_name, sizeof ask.ids_name);
+    ask.ids_base = b->ids_base;
     parts[1] = (struct iovec){ b->spec_text.p, b->spec_text.n };
     b->state = KEPT_MAKING;
     k->spawn_epoch = ev_child_spawn_begin(k->kids);

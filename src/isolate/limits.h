@@ -15,14 +15,17 @@
 #define BOX_NAME_MAX_BYTES 128 /* of a sandbox; it is the name of a directory too */
 #define BOX_UNENFORCED_MAX_BYTES 64 /* names of limits */
 
-/* Ids of root's sandboxes: above what systemd-nspawn takes (up to 0x6fff0000), below 2^31, where some programs stop
- * counting. 4,095 ranges of 65,536. */
+/* Ids of root's sandboxes (id_range.h). The first ranges are above what systemd-nspawn takes (up to 0x6fff0000) and below
+ * 2^31, where some programs stop counting: 4,095 of 65,536 ids. The others are above 2^31: a machine holds 5,000 sandboxes,
+ * and a third of all is in use then, so that a free one is found at once. */
 #define IDS_BASE  0x70000000u
+#define IDS_HIGH_BASE 0x80000000u
 #define IDS_COUNT 65536u
 /* From one range to the next. Not 65,536: the kernel finds a user by the low bits of its id, in 128 lists, and all users of
  * all ranges would be in one of them: with 2,000 sandboxes each change of ids took 0.2-0.4 ms. */
 #define IDS_STRIDE (IDS_COUNT + 1)
-#define IDS_SLOTS 4095u
+#define IDS_LOW_SLOTS 4095u
+#define IDS_SLOTS 16383u
 
 #define BOX_KILL_TIMEOUT_MS 10000 /* a killed PID 1 that takes longer sits in the kernel; then an error */
 

@@ -354,32 +354,6 @@ static void id_ranges(void **state)
     (void)state;
     EACH(r, rows)
         assert_int_equal(ids_map_covers(span_cstr(r->map), r->base, r->count), r->want);
-    assert_int_equal(ids_base_of_name("a"), ids_base_of_name("a"));
-    assert_int_not_equal(ids_base_of_name("a"), ids_base_of_name("b"));
-    for (char name[] = "a"; name[0] <= 'z'; name[0]++) {
-        uint32_t base = ids_base_of_name(name);
-
-        assert_true(base >= IDS_BASE && base + IDS_COUNT <= 0x7fff1000u &&
-                    (base - IDS_BASE) % IDS_STRIDE == 0);
-    }
-}
-
-/* In the kernel's lists of users (kernel/user.c: 128 of them) those of many sandboxes are not all in one. */
-static void ids_spread(void **state)
-{
-    unsigned lists[128] = { 0 }, n = 4096;
-
-    (void)state;
-    for (unsigned i = 0; i < n; i++) {
-        char name[32];
-        uint32_t uid;
-
-        (void)snprintf(name, sizeof name, "idle-%u", i);
-        uid = ids_base_of_name(name) + 1000;
-        lists[((uid >> 7) + uid) % LEN(lists)]++;
-    }
-    for (size_t i = 0; i < LEN(lists); i++)
-        assert_true(lists[i] < 3 * n / LEN(lists));
 }
 
 static void id_files(void **state)
@@ -476,8 +450,8 @@ int main(void)
         cmocka_unit_test(what_is_shared), cmocka_unit_test(a_working_directory),
         cmocka_unit_test(order),          cmocka_unit_test(refusals),
         cmocka_unit_test(too_much),       cmocka_unit_test(id_ranges),
-        cmocka_unit_test(few_calls),      cmocka_unit_test(ids_spread),
-        cmocka_unit_test(id_files),       cmocka_unit_test(id_maps),
+        cmocka_unit_test(few_calls),      cmocka_unit_test(id_files),
+        cmocka_unit_test(id_maps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

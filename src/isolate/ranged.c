@@ -22,7 +22,7 @@ static int open_range(struct err *e)
 {
     struct ids ids;
 
-    return ids_choose("", 0, 0, true, &ids, e) < 0 ? -1 : holder_open_map(&ids, e);
+    return ids_choose(0, 0, 0, true, &ids, e) < 0 ? -1 : holder_open_map(&ids, e);
 }
 
 static int enter_range(struct err *e)

@@ -73,7 +73,7 @@ static int make(struct spawner *me, struct request *r, struct spawner_answer *an
         .parent_pidfd = me->spec->keeper_pidfd,
         .is_nested = me->spec->engine_fd >= 0,
         .join_pidfd = given(r, SPAWNER_JOIN),
-        .ids_name = *r->ask.ids_name ? r->ask.ids_name : NULL,
+        .ids_base = r->ask.ids_base,
     };
     rc = box_start(&spec.box, &box, e);
     if (rc < 0)

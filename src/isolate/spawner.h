@@ -26,8 +26,8 @@ enum spawner_fd {
 
 /* Followed by the spec as JSON. */
 struct spawner_ask {
-    bool has[SPAWNER_FDS];                 /* which of them come along */
-    char ids_name[BOX_NAME_MAX_BYTES + 1]; /* whose ids it has, where it joins another; else "" */
+    bool has[SPAWNER_FDS]; /* which of them come along */
+    uint32_t ids_base;     /* the range of ids that the keeper holds for it; 0: none */
 };
 
 struct spawner_answer {

@@ -7,8 +7,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define PROC_FILE_MAX_BYTES (1 << 20)
@@ -218,4 +220,26 @@ bool tree_is_stopped(pid_t pid)
     struct span fields;
 
     return read_stat(pid, &text, &fields) && fields.p[0] == 'T';
+}
+
+/* A directory of /proc belongs to the effective user of its process, that of a dead one too. */
+bool tree_is_of_ids(uid_t base, uint32_t count)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(PROC_FILE_MAX_BYTES);
+    DIR *all = opendir("/proc");
+    const struct dirent *d;
+    struct span fields;
+    bool is_found = false;
+    struct stat st;
+    uint64_t pid;
+
+    while (all && !is_found && (d = readdir(all)))
+        is_found = str_u64(span_cstr(d->d_name), INT32_MAX, &pid) &&
+                   fstatat(dirfd(all), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                   st.st_uid >= base && st.st_uid - base < count &&
+                   read_stat((pid_t)pid, &text, &fields) && fields.n && fields.p[0] != 'Z' &&
+                   fields.p[0] != 'X';
+    if (all)
+        (void)closedir(all);
+    return is_found;
 }

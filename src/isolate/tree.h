@@ -3,7 +3,7 @@
  *
  * Owns:     nothing. What it reads may be gone the next moment: a process is signalled by a descriptor, and only if it
  *           still has the parent it was found under.
- * Used by:  box.c.
+ * Used by:  box.c, id_range.c.
  */
 #ifndef SILICA_ISOLATE_TREE_H
 #define SILICA_ISOLATE_TREE_H
@@ -19,5 +19,7 @@ void tree_stats(pid_t top, struct box_stats *ret);
 /* When it began, in the kernel's ticks since the boot: with the pid, a name no other process has. False: it has ended. */
 bool tree_start_ticks(pid_t pid, uint64_t *ret);
 bool tree_is_stopped(pid_t pid);
+/* Does a process of the machine run as one of these ids? One that has ended and was not reaped does not. Looks at all. */
+bool tree_is_of_ids(uid_t base, uint32_t count);
 
 #endif

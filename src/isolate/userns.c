@@ -18,15 +18,6 @@
 #define MAP_WORDS_MAX     6         /* two lines of three numbers */
 #define MAP_MAX_BYTES     8192      /* the kernel takes 340 lines, and one page at a time */
 
-uint32_t ids_base_of_name(const char *name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * 16777619u;
-    return IDS_BASE + hash % IDS_SLOTS * IDS_STRIDE;
-}
-
 /* The next number of a line of a map. */
 static bool cut_number(struct span *line, uint64_t *ret)
 {
@@ -55,7 +46,7 @@ bool ids_map_covers(struct span map, uint32_t base, uint32_t count)
 
 /* In a container root may have been given fewer ids than the range wants. Once written a map stays as it is, and a process
  * that makes many sandboxes need not read it again; its child may be in another user namespace. */
-static bool may_give(bool is_gid, uint32_t base)
+bool ids_may_give(bool is_gid, uint32_t base, uint32_t count)
 {
     static struct {
         char text[256]; /* a map that is longer is read each time */
@@ -66,7 +57,7 @@ static bool may_give(bool is_gid, uint32_t base)
     struct err e;
 
     if (known[is_gid].read_by == getpid())
-        return ids_map_covers(span_of(known[is_gid].text, known[is_gid].n), base, IDS_COUNT);
+        return ids_map_covers(span_of(known[is_gid].text, known[is_gid].n), base, count);
     if (fd_read_file(is_gid ? "/proc/self/gid_map" : "/proc/self/uid_map", &map, &e) < 0)
         return false;
     if (map.n && map.n <= sizeof known[is_gid].text) {
@@ -74,7 +65,7 @@ static bool may_give(bool is_gid, uint32_t base)
         known[is_gid].n = map.n;
         known[is_gid].read_by = getpid();
     }
-    return ids_map_covers(buf_span(&map), base, IDS_COUNT);
+    return ids_map_covers(buf_span(&map), base, count);
 }
 
 struct span ids_find_name(struct span passwd, uid_t uid)
@@ -140,12 +131,11 @@ static int choose_range(struct ids *ids, struct err *e)
     return 0;
 }
 
-int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
+int ids_choose(uint32_t base, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
                struct err *e)
 {
     struct ids ids = { .kind = IDS_ONE, .uid = uid, .gid = gid, .count = 1 };
-    uint32_t base = ids_base_of_name(name);
-    bool is_root = geteuid() == 0 && may_give(false, base) && may_give(true, base);
+    bool is_root = base != 0;
 
     if (uid == (uid_t)-1 || gid == (gid_t)-1)
         return err_set(e, ERR_INVALID, "user %u:%u is not an id", uid, gid);

@@ -1,6 +1,6 @@
 /* userns: which ids of the host a sandbox's ids are, and telling the kernel so.
  *
- * Three kinds of caller (design: the table of callers): root gives each sandbox 65,536 ids that nobody else has; an
+ * Three kinds of caller (design: the table of callers): root gives each sandbox 65,536 ids that nobody else has (id_range.h); an
  * account with a range in /etc/subuid gives that range, where it is asked for; else an account gives one id, its own.
  *
  * A range is the same for all sandboxes of an account, so a file that one leaves behind is the same id's in the next: 0 is
@@ -39,18 +39,18 @@ struct ids {
     bool is_nested;
 };
 
-/* The range of root's sandbox of this name: a hash picks one of IDS_SLOTS, so a name always has the same files. Two
- * names may meet in one range; they are still apart by every namespace. */
-uint32_t ids_base_of_name(const char *name);
 /* uid_map as /proc/self has it: are ids base..base+count-1 ours to give? */
 bool ids_map_covers(struct span map, uint32_t base, uint32_t count);
+/* The same of the user namespace that we are in. */
+bool ids_may_give(bool is_gid, uint32_t base, uint32_t count);
 /* The caller's line of /etc/subuid or /etc/subgid, by name or by number: the first that has `want` ids or more. */
 bool ids_find_range(struct span file, struct span name, uid_t uid, uint32_t want,
                     uint32_t *ret_base);
 /* The name of a uid out of /etc/passwd; empty when it has none. */
 struct span ids_find_name(struct span passwd, uid_t uid);
-/* What this caller has to give. wants_range: more than one id, where an account has them; ERR_UNSUPPORTED where not. */
-int ids_choose(const char *name, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
+/* What this caller has to give. base: of the range that was taken for it (id_range.h); 0: none. wants_range: more than one id,
+ * where an account has them; ERR_UNSUPPORTED where not. */
+int ids_choose(uint32_t base, uid_t uid, gid_t gid, bool wants_range, struct ids *ret,
                struct err *e);
 /* The namespace that a spawner of this account stays in: all that it has to give, each id as itself. One id where it has no
  * range that can be had: then *ret_why says why not, and is ERR_NONE else. */
