@@ -13,6 +13,7 @@
 #include "apiserver/store.h"
 #include "ev/timer.h"
 #include "http/serve.h"
+#include "kube/key_limit.h"
 
 #define APISERVER_SANS_MAX 64
 
@@ -76,9 +77,10 @@ struct apiserver {
     struct call *calls; /* under way */
     struct pods *pods;
     bool (*is_reserved)(const struct kind *kind, const char *namespace, const char *name);
-    struct http_client *streams; /* to pod sides */
-    size_t stream_count;         /* calls that were passed on to them */
-    size_t stream_waiting_bytes; /* of what they ask for, of those that have no answer yet */
+    struct http_client *streams;   /* to pod sides */
+    size_t stream_count;           /* calls that were passed on to them */
+    struct key_limit stream_limit; /* of them, by namespace */
+    size_t stream_waiting_bytes;   /* of what they ask for, of those that have no answer yet */
 };
 
 int apiserver_open(struct ev_loop *loop, const struct apiserver_config *config,

@@ -42,7 +42,8 @@ struct call {
     void *stream;
     void (*stream_free)(struct call *c);
     struct http_relay *relay; /* it was passed on: x is the relay's, and its end is the call's */
-    size_t waiting_bytes;     /* of what was asked for, until the pod side answers */
+    struct key_limit_row *stream_row; /* where it counts in its namespace */
+    size_t waiting_bytes;             /* of what was asked for, until the pod side answers */
     uint64_t began_us;
     struct buf manager;
     struct buf query;     /* of the last call_query */

@@ -46,6 +46,8 @@
 #define STREAM_TARGET_EXTRA_BYTES                                                                  \
     (4096 + 3 * STREAM_CALLER_MAX_BYTES) /* names that a request gets on its way to the pod side */
 #define STREAMS_MAX 4096 /* then 429: each is two connections, and a few things of the pod's */
+#define STREAMS_PER_NAMESPACE_MAX                                                                  \
+    (STREAMS_MAX / 4) /* the same, of one namespace's Pods: others still have theirs */
 #define STREAM_WAITING_MAX_BYTES                                                                   \
     (64 << 20) /* of requests without an answer yet, then 429: each is held three times meanwhile */
 #define STREAM_HEAD_MS 30000 /* a pod side that died is started again within this */

@@ -200,6 +200,7 @@ static void on_done(void *ctx)
     c->relay = NULL;
     on_answered(c);
     c->s->stream_count--;
+    key_limit_leave(&c->s->stream_limit, take_ptr(&c->stream_row));
     call_free(c);
 }
 
@@ -217,6 +218,22 @@ static void pass_on(struct call *c, const struct net_addr *at, struct span targe
     c->s->stream_count++;
     c->s->stream_waiting_bytes += c->waiting_bytes = target.n;
     c->relay = http_relay_start(c->x, &spec);
+}
+
+/* What a namespace may have keeps its tenants from the streams of others. Administrators need a way in all the same. */
+static int check_room(struct call *c, size_t query_bytes)
+{
+    struct apiserver *s = c->s;
+
+    if (s->stream_count >= STREAMS_MAX ||
+        s->stream_waiting_bytes + query_bytes > STREAM_WAITING_MAX_BYTES)
+        return status_too_many(&c->status, 1, "too many streams at once");
+    if (user_is_in(&c->user, GROUP_MASTERS) ||
+        key_limit_enter(&s->stream_limit, c->op.namespace, &c->stream_row))
+        return 0;
+    return status_too_many(
+        &c->status, 1, "the Pods of namespace '%s' have %d streams, which is as many as they may",
+        c->op.namespace, STREAMS_PER_NAMESPACE_MAX);
 }
 
 /* Nobody has it (yet). */
@@ -244,10 +261,8 @@ static void pass_to_pod(struct call *c, const struct object *pod, const char *co
             return;
         }
         (void)status_internal(&c->status, "error dialing backend: %s", e.msg);
-    } else if (c->s->stream_count >= STREAMS_MAX ||
-               c->s->stream_waiting_bytes + query.n > STREAM_WAITING_MAX_BYTES) {
-        (void)status_too_many(&c->status, 1, "too many streams at once");
-    } else if (write_target(c, pod, container, query, &target) == 0) {
+    } else if (write_target(c, pod, container, query, &target) == 0 &&
+               check_room(c, query.n) == 0) {
         log_info("api.stream", KV("id", http_id(c->x)), KV("user", user_name(&c->user)),
                  KV("what", c->op.sub->name), KV("namespace", c->op.namespace),
                  KV("pod", c->op.name), KV("container", container ? container : ""));

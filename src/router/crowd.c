@@ -1,13 +1,6 @@
 #include "router/crowd.h"
 
 #include <stdio.h>
-#include <string.h>
-
-struct crowd_client {
-    struct keymap_node node;
-    char name[NET_ADDR_TEXT_BYTES];
-    uint64_t count;
-};
 
 /* An address as everybody writes it; what is none stays as it came, cut to fit. */
 static void set_name(char ret[NET_ADDR_TEXT_BYTES], struct span text, const struct net_addr *addr)
@@ -37,41 +30,4 @@ void crowd_name(const struct http_head *req, const struct net_addr *peer,
             is_first = false;
         }
     }
-}
-
-bool crowd_enter(struct crowd *c, const char *name, struct crowd_client **ret)
-{
-    struct keymap_node *found;
-    struct crowd_client *client;
-
-    *ret = NULL;
-    if (!c->max)
-        return true;
-    found = keymap_get(&c->clients, "", name);
-    if (found) {
-        client = CONTAINER(found, struct crowd_client, node);
-    } else {
-        client = NEW(struct crowd_client);
-        (void)snprintf(client->name, sizeof client->name, "%s", name);
-        keymap_add(&c->clients, &client->node, "", client->name);
-    }
-    if (client->count >= c->max)
-        return false;
-    client->count++;
-    *ret = client;
-    return true;
-}
-
-void crowd_leave(struct crowd *c, struct crowd_client *client)
-{
-    if (!client || --client->count)
-        return;
-    keymap_remove(&c->clients, &client->node);
-    free(client);
-}
-
-void crowd_done(struct crowd *c)
-{
-    assert(c->clients.count == 0);
-    keymap_done(&c->clients);
 }

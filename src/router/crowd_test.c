@@ -61,47 +61,11 @@ static void test_a_peer_without_an_address(void **state)
     assert_string_equal(name, "unknown");
 }
 
-static void test_each_has_so_many(void **state)
-{
-    struct crowd_client *a[2], *b, *none = (struct crowd_client *)a;
-    struct crowd c = { .max = 2 };
-
-    (void)state;
-    assert_true(crowd_enter(&c, "a", &a[0]) && crowd_enter(&c, "a", &a[1]));
-    assert_false(crowd_enter(&c, "a", &none));
-    assert_null(none);
-    assert_true(crowd_enter(&c, "b", &b));
-    crowd_leave(&c, a[0]);
-    assert_true(crowd_enter(&c, "a", &a[0]));
-    assert_false(crowd_enter(&c, "a", &none));
-    crowd_leave(&c, a[0]);
-    crowd_leave(&c, a[1]);
-    crowd_leave(&c, b);
-    crowd_leave(&c, none);
-    assert_int_equal(c.clients.count, 0);
-    crowd_done(&c);
-}
-
-static void test_without_a_limit_nobody_is_counted(void **state)
-{
-    struct crowd_client *one;
-    struct crowd c = { 0 };
-
-    (void)state;
-    for (int i = 0; i < 100; i++) {
-        assert_true(crowd_enter(&c, "a", &one));
-        assert_null(one);
-    }
-    crowd_done(&c);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_peer_without_an_address),
-        cmocka_unit_test(test_each_has_so_many),
-        cmocka_unit_test(test_without_a_limit_nobody_is_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,9 +26,9 @@ struct hop {
     struct review_wait review;
     struct overview_wait page;
     struct pick pick;
-    struct http_head head;     /* as it goes on; the call's while there is one */
-    struct crowd_client *seat; /* of a WebSocket that counts; else NULL */
-    struct ev_timer wait;      /* between tries */
+    struct http_head head;      /* as it goes on; the call's while there is one */
+    struct key_limit_row *seat; /* of a WebSocket that counts; else NULL */
+    struct ev_timer wait;       /* between tries */
     unsigned tries;
     uint64_t began_us;
     uint64_t in_bytes, out_bytes;
@@ -90,7 +90,7 @@ static void over(struct hop *h)
     uint64_t took_us = time_mono_us() - h->began_us;
 
     assert(!h->x && !h->call && !h->join);
-    crowd_leave(&h->hops->crowd, take_ptr(&h->seat));
+    key_limit_leave(&h->hops->websockets, take_ptr(&h->seat));
     tally_end(h->hops->tally, span_cstr(h->account.method), h->status, h->target.namespace,
               (double)took_us / 1e6);
     account_close(&h->account, h->hops->tracer, h->status, h->out_bytes, took_us);
@@ -503,13 +503,13 @@ static bool find_seat(struct hop *h)
     char client[NET_ADDR_TEXT_BYTES];
     struct refusal why;
 
-    if (!hops->crowd.max || !is_websocket(h->x))
+    if (!hops->websockets.max || !is_websocket(h->x))
         return true;
     crowd_name(http_req(h->x), http_peer(h->x), &hops->config->proxies, client);
-    if (crowd_enter(&hops->crowd, client, &h->seat))
+    if (key_limit_enter(&hops->websockets, client, &h->seat))
         return true;
     refusal_set(&why, 403, "Too many concurrent WebSocket connections (limit: %llu).",
-                (unsigned long long)hops->crowd.max);
+                (unsigned long long)hops->websockets.max);
     refuse(h, why.status, why.detail);
     return false;
 }
@@ -639,7 +639,7 @@ void hops_done(struct hops *hops)
     while (hops->first)
         ev_loop_turn(hops->loop);
     ev_loop_turn(hops->loop); /* the last are freed in it */
-    crowd_done(&hops->crowd);
+    key_limit_done(&hops->websockets);
     while (hops->spares) {
         struct hop *h = hop_alloc(hops);
 

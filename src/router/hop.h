@@ -12,6 +12,7 @@
 
 #include "http/client.h"
 #include "http/serve.h"
+#include "kube/key_limit.h"
 #include "router/crowd.h"
 #include "router/router.h"
 #include "router/tally.h"
@@ -25,9 +26,9 @@ struct hops {
     struct http_client *client;
     struct tally *tally;
     struct hop *first;
-    struct tracer *tracer; /* or NULL */
-    struct crowd crowd;    /* WebSockets by client */
-    struct hop *spares;    /* memory of those that ended, for the next */
+    struct tracer *tracer;       /* or NULL */
+    struct key_limit websockets; /* WebSockets by client */
+    struct hop *spares;          /* memory of those that ended, for the next */
     size_t spare_count;
 };
 

@@ -103,7 +103,7 @@ static void open_sides(struct router *r)
                              .client = http_client_new(r->loop, &client),
                              .tracer = r->config.tracer,
                              .tally = tally_new(r->config.board, r->config.seat),
-                             .crowd = { .max = r->config.websockets_per_client } };
+                             .websockets = { .max = r->config.websockets_per_client } };
 }
 
 static int open_way(struct router *r, struct way *way, const struct router_door *door,

@@ -1,6 +1,9 @@
 """Another account of the machine opens as many connections as a `silica up` may have, and says nothing on them: the owner is served all the
 same, at the API server and at the router."""
 
+import http.client
+import json
+import ssl
 import subprocess
 import sys
 
@@ -92,3 +95,36 @@ def test_the_log_stays_short(up):
     for name in ("control", "router"):
         lines = [line for path in (up.data / "logs").glob(f"{name}*/log") for line in path.read_text(errors="replace").splitlines()]
         assert lines and len([line for line in lines if "event=http.full" in line or "event=router.stranger" in line]) < 300
+
+
+def follow(up, token, pod, namespace):
+    """An open stream of the Pod's log: its status and what holds it."""
+    host, _, port = up.ready["listen"][0].rpartition(":")
+    context = ssl.create_default_context(cafile=str(up.api.ca_file))
+    there = http.client.HTTPSConnection(host, int(port), context=context, timeout=60)
+    there.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log?follow=true", headers={"Authorization": f"Bearer {token}"})
+    answer = there.getresponse()
+    return answer, there
+
+
+def test_one_namespaces_streams(up):
+    """A tenant that follows logs without end still leaves streams to the tenants of other namespaces, and to the administrator."""
+    tokens = {}
+    for namespace in ("team-a", "team-b"):
+        tokens[namespace] = up.run("token", "-n", namespace, "--role", "edit").stdout.strip()
+        up.kubectl("run", "-n", namespace, "x", "--image=python:3.12-slim", "--restart=Never", "--command", "--", "sleep", "600")
+        up.kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod/x", "--timeout=60s")
+    held = []
+    try:
+        for _ in range(1100):
+            held.append(follow(up, tokens["team-a"], "x", "team-a"))
+            if held[-1][0].status != 200:
+                break
+        refused = held[-1][0]
+        assert refused.status == 429 and "team-a" in json.loads(refused.read())["message"] and refused.headers["Retry-After"]
+        assert len(held) > 1000
+        assert follow(up, tokens["team-b"], "x", "team-b")[0].status == 200
+        assert up.kubectl("exec", "-n", "team-a", "x", "--", "echo", "in") == "in\n"
+    finally:
+        for _, there in held:
+            there.close()
