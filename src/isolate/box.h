@@ -35,6 +35,8 @@ struct box_bind {
      * the directory's content may be a sandbox's own. NULL: all of it. */
     const char *sub;
     const char *memory; /* a volume of the cellar (cellar.h), whatever is at `source`; NULL: none */
+    /* No other account of the host can reach what is in it, so set-user-ID files are harmless there. */
+    bool is_private;
 };
 
 /* 0: no limit of ours. */

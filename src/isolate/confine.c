@@ -187,7 +187,8 @@ int confine_capabilities(struct err *e)
 
 int confine_calls(const struct plan *plan, struct err *e)
 {
-    unsigned variant = plan->ids.uid == 0 ? SECCOMP_OF_ROOT : 0;
+    unsigned variant =
+        (plan->ids.uid == 0 ? SECCOMP_OF_ROOT : 0u) | (plan->has_shared ? SECCOMP_ON_SHARED : 0u);
 
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &seccomp_filters[variant]) < 0)
         return err_sys(e, "cannot filter system calls");

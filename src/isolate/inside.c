@@ -112,19 +112,6 @@ static int order_descriptors(struct inside *in, struct err *e)
     return 0;
 }
 
-/* Descriptors of the caller's are still open here, to close with the exec: a path through /proc/self/fd could be a directory
- * of the host. So no link of that kind is followed (CVE-2024-21626 was this). */
-static int enter_directory(const char *path, struct err *e)
-{
-    struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                            .resolve = RESOLVE_NO_MAGICLINKS };
-    OWN_FD int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
-
-    if (fd < 0 || fchdir(fd) < 0)
-        return err_sys(e, "cannot enter '%s' inside", path);
-    return 0;
-}
-
 /* A handler or a mask of the program that called us is no business of PID 1. */
 static void reset_signals(void)
 {
@@ -190,6 +177,20 @@ static int build_frame(struct root_job *job)
     return mounts_build_frame(&job->mounts, &job->e);
 }
 
+/* Descriptors of the caller's are still open here, to close with the exec: a path through /proc/self/fd could be a directory
+ * of the host. So no link of that kind is followed (CVE-2024-21626 was this). Both threads have one working directory; this
+ * one has no filter, which may refuse the call. */
+static int enter_directory(const char *path, struct err *e)
+{
+    struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                            .resolve = RESOLVE_NO_MAGICLINKS };
+    OWN_FD int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+    if (fd < 0 || fchdir(fd) < 0)
+        return err_sys(e, "cannot enter '%s' inside", path);
+    return 0;
+}
+
 static int build_rest(struct root_job *job)
 {
     if (job->is_helped)
@@ -200,7 +201,9 @@ static int build_rest(struct root_job *job)
         return -1;
     if (job->is_helped)
         await(&job->entered);
-    return job->is_entered ? mounts_build_last(&job->mounts, &job->e) : -1;
+    if (!job->is_entered || mounts_build_last(&job->mounts, &job->e) < 0)
+        return -1;
+    return enter_directory(job->in->plan->cwd, &job->e);
 }
 
 static void *run_root_job(void *ctx)
@@ -336,7 +339,7 @@ static int give_up_rest(struct inside *in, bool is_program_of_host, struct err *
 {
     const struct plan *plan = in->plan;
 
-    if (order_descriptors(in, e) < 0 || enter_directory(plan->cwd, e) < 0 ||
+    if (order_descriptors(in, e) < 0 ||
         confine_paths(plan, is_program_of_host ? in->runtime_fd : -1, e) < 0)
         return -1;
     if (confine_ids(&plan->ids, e) < 0 || confine_capabilities(e) < 0)

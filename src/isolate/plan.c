@@ -189,6 +189,7 @@ static int add_bind(struct plan *p, const struct box_bind *b, struct err *e)
     row.flags = PLAN_FOREIGN | PLAN_NODEV | (b->is_writable ? 0 : PLAN_RDONLY);
     if (p->ids.kind == IDS_ROOT) /* an account's files are the user's already */
         row.flags |= PLAN_IDMAP;
+    p->has_shared |= b->is_writable && !b->is_private && !b->memory;
     return add_parents(p, row.target, PLAN_FOREIGN, e) < 0 ? -1 : add(p, row, e);
 }
 

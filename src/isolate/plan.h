@@ -74,6 +74,7 @@ struct plan {
     bool is_root_sealed;
     bool can_be_framed; /* it would take one */
     bool is_framed;     /* it takes the frame that there is */
+    bool has_shared;    /* a writable tree that others of the host may enter */
     uint64_t nproc;     /* RLIMIT_NPROC, 0 for none: where no cgroup counts processes */
     const char *hostname;
     const char *cwd;

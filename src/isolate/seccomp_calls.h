@@ -7,7 +7,9 @@
 enum seccomp_variant {
     SECCOMP_OF_ROOT =
         1 << 0, /* commands are uid 0: calls that change owners succeed without effect */
-    SECCOMP_VARIANTS = 1 << 1,
+    SECCOMP_ON_SHARED =
+        1 << 1, /* others of the host may reach what commands write: no set-user-ID */
+    SECCOMP_VARIANTS = 1 << 2,
 };
 
 struct seccomp_call {
@@ -22,7 +24,7 @@ struct seccomp_call {
 /* clang-format off */
 static const struct seccomp_call seccomp_calls[] = {
     /* files and directories */
-    { "read", "all" }, { "write", "all" }, { "open", "busybox" }, { "openat", "all" }, { "openat2", "silica-runtime" },
+    { "read", "all" }, { "write", "all" }, { "open", "busybox" }, { "openat", "all" }, { "openat2", "programs that confine themselves" },
     { "creat", "old programs" }, { "close", "all" }, { "close_range", "python" }, { "stat", "go" }, { "fstat", "all" },
     { "lstat", "go" }, { "newfstatat", "all" }, { "statx", "node" }, { "lseek", "all" }, { "pread64", "gcc" },
     { "pwrite64", "git" }, { "readv", "node" }, { "writev", "node" }, { "preadv", "databases" }, { "pwritev", "databases" },

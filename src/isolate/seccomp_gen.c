@@ -17,6 +17,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
@@ -224,8 +225,9 @@ static void rule_ioctl(void)
     if_is(TIOCLINUX, refuses(EPERM), allows());
 }
 
-/* A set-user-ID file in a volume would outlive the sandbox and work for whoever runs it outside. Made with the bit a file is
- * empty, and what fills it takes the bit away; so changing the mode is the only way to one. */
+/* A set-user-ID file in a volume would outlive the sandbox and work for any account that runs it outside. So no mode is
+ * changed to one with the bit, and no file is made with it: that one is empty, and what fills it takes the bit away, but each
+ * of the ways to fill a file would have to do so in every kernel and file system. */
 static void rule_mode(void)
 {
     load_low(1);
@@ -236,6 +238,31 @@ static void rule_mode_at(void)
 {
     load_low(2);
     if_any_bit(S_ISUID, refuses(EPERM), allows());
+}
+
+/* The mode is only read where a file may be made; in other calls it is whatever the register had. */
+static void rule_open_in(size_t flags, size_t mode)
+{
+    load_low(flags);
+    if_any_bit(O_CREAT | (O_TMPFILE & ~O_DIRECTORY), ON, allows());
+    load_low(mode);
+    if_any_bit(S_ISUID, refuses(EPERM), allows());
+}
+
+static void rule_open(void)
+{
+    rule_open_in(1, 2);
+}
+
+static void rule_open_at(void)
+{
+    rule_open_in(2, 3);
+}
+
+/* Its mode is in memory, which no filter sees. Programs that know the call know kernels without it. */
+static void rule_absent(void)
+{
+    add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, ON, ON);
 }
 
 /* No process in a sandbox has CAP_CHOWN. Programs that are uid 0 give files away all the same (tar, cp -a), and take a refusal
@@ -297,10 +324,16 @@ static struct rule {
     { .name = "socketpair", .print = rule_socketpair },
     { .name = "personality", .print = rule_personality },
     { .name = "ioctl", .print = rule_ioctl },
-    { .name = "chmod", .print = rule_mode },
-    { .name = "fchmod", .print = rule_mode },
-    { .name = "fchmodat", .print = rule_mode_at },
-    { .name = "fchmodat2", .print = rule_mode_at },
+    { .name = "chmod", .print = rule_mode, .variant = SECCOMP_ON_SHARED },
+    { .name = "fchmod", .print = rule_mode, .variant = SECCOMP_ON_SHARED },
+    { .name = "creat", .print = rule_mode, .variant = SECCOMP_ON_SHARED },
+    { .name = "mknod", .print = rule_mode, .variant = SECCOMP_ON_SHARED },
+    { .name = "fchmodat", .print = rule_mode_at, .variant = SECCOMP_ON_SHARED },
+    { .name = "fchmodat2", .print = rule_mode_at, .variant = SECCOMP_ON_SHARED },
+    { .name = "mknodat", .print = rule_mode_at, .variant = SECCOMP_ON_SHARED },
+    { .name = "open", .print = rule_open, .variant = SECCOMP_ON_SHARED },
+    { .name = "openat", .print = rule_open_at, .variant = SECCOMP_ON_SHARED },
+    { .name = "openat2", .print = rule_absent, .variant = SECCOMP_ON_SHARED },
     { .name = "chown", .print = rule_owner, .variant = SECCOMP_OF_ROOT },
     { .name = "fchown", .print = rule_owner, .variant = SECCOMP_OF_ROOT },
     { .name = "lchown", .print = rule_owner, .variant = SECCOMP_OF_ROOT },

@@ -63,6 +63,7 @@ static void put_binds(struct writer *w, const struct box_spec *box)
         put_bool(w, "writable", box->binds[i].is_writable);
         put_str(w, "sub", box->binds[i].sub);
         put_str(w, "memory", box->binds[i].memory);
+        put_bool(w, "private", box->binds[i].is_private);
         json_out_object_end(&w->out);
     }
     json_out_array_end(&w->out);
@@ -206,6 +207,7 @@ static void get_binds(struct reader *r, struct spec *s)
         b->is_writable = get_bool(r, item, "writable");
         b->sub = get_str(r, item, "sub");
         b->memory = get_str(r, item, "memory");
+        b->is_private = get_bool(r, item, "private");
         if (!b->source || !b->target)
             refuse(r, "volumes");
     }

@@ -7,8 +7,11 @@
 #include "node/volume_memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define PLACE_MAX_BYTES 1024
 #define SUB_MAX_BYTES   1024
@@ -97,6 +100,24 @@ static int find_sub(const struct volumes_spec *s, const char *place, const char 
 
 /* ---- mounts ---- */
 
+static bool is_ours_alone(int dir_fd, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir_fd, name, &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_uid == geteuid() && !(st.st_mode & 077);
+}
+
+/* No other account of this machine can enter the data directory, or that of all volumes of this sort. An operator may have
+ * opened both. */
+static bool is_private(const struct volumes_spec *s, const char *place)
+{
+    bool is_claim = span_starts(span_cstr(place), VOLUMES_CLAIMS "/");
+
+    return is_ours_alone(s->dir_fd, "") ||
+           is_ours_alone(s->dir_fd, is_claim ? VOLUMES_CLAIMS : VOLUMES_PODS);
+}
+
 static int add_mount(const struct volumes_spec *s, const struct json *mount, const struct env *env,
                      struct volume_binds *b, struct err *e)
 {
@@ -125,6 +146,7 @@ static int add_mount(const struct volumes_spec *s, const struct json *mount, con
     bind.memory = is_memory ? keep(b, own_strdup(memory)) : NULL;
     bind.is_writable = !is_content && !is_true(json_get(mount, "readOnly")) &&
                        !is_true(json_get(json_get(volume, "persistentVolumeClaim"), "readOnly"));
+    bind.is_private = bind.is_writable && is_private(s, place);
     b->v[b->n++] = bind;
     return 0;
 }

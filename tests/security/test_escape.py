@@ -56,6 +56,9 @@ class Host:
             (self.volume / name).chmod(0o755)
         self.volume.chmod(0o777)
         (self.volume / "copy").chmod(0o777)
+        self.shared = self.dir / "shared"  # what code inside may write to and other accounts of the host may enter
+        self.shared.mkdir()
+        self.shared.chmod(0o777)
         if os.geteuid() == 0:
             (self.volume / "setuid").chmod(0o4755)
             # struct vfs_cap_data, revision 2, effective: CAP_NET_RAW permitted
@@ -151,7 +154,8 @@ def results(host):
             caller = caller_or_skip(account, Owner)
             try:
                 variables = [a for k, v in host.env.items() for a in ("-e", f"{k}={v}")]
-                done = caller.run(*options, *variables, "-v", f"{host.volume}:{host.volume}:ro", "--", host.program, "inside",
+                done = caller.run(*options, *variables, "-v", f"{host.volume}:{host.volume}:ro", "-v", f"{host.shared}:/shared",
+                                  "--", host.program, "inside",
                                   shell_first=LEAK, env={"E_SECRET": "x"})
             finally:
                 if "--keep" in options:

@@ -18,9 +18,9 @@ ALLOW = 0x7FFF0000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 NEWER = {"fchmodat2": 452, "mseal": 462}  # than Debian 12's headers
 HEADERS = ["/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"]
-OF_ROOT = 1  # enum seccomp_variant
-NAMES = {OF_ROOT: "of-root"}
-VARIANTS = range(2)
+OF_ROOT, ON_SHARED = 1, 2  # enum seccomp_variant
+NAMES = {OF_ROOT: "of-root", ON_SHARED: "on-shared"}
+VARIANTS = range(4)
 TABLE = (TREE / "src/isolate/seccomp_calls.h").read_text()
 
 
@@ -152,3 +152,28 @@ def test_owners(program, variant, names, call, at):
             args = [0xFFFFFFFF] * at + [owner | high, group | high]
             is_kernels = not variant & OF_ROOT or {owner, group} <= {ME, NONE}
             assert verdict(program, names[call], args) == (None if is_kernels else 0), (owner, group)
+
+
+SUID, CREATES = 0o4000, [0o100, 0o20000000]  # O_CREAT; what of O_TMPFILE is no O_DIRECTORY
+
+
+@pytest.mark.parametrize("call, mode", [("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2), ("creat", 1), ("mknod", 1), ("mknodat", 2)])
+def test_modes(program, variant, names, call, mode):
+    """No set-user-ID where others of the host may reach the file, whatever else is in the mode."""
+    for other, high in itertools.product([0, 0o777, 0o1777, 0o2755, 0o100644, 0o10000], [0, 1 << 32, 1 << 63]):
+        for bit in (0, SUID):
+            said = verdict(program, names[call], [0] * mode + [high | other | bit])
+            assert said == (1 if bit and variant & ON_SHARED else None), (oct(other), high)
+
+
+@pytest.mark.parametrize("call, flags", [("open", 1), ("openat", 2)])
+def test_modes_of_files_that_are_made(program, variant, names, call, flags):
+    """The mode counts where a file may be made; else it is what the register had."""
+    for creating, other, high in itertools.product([0, *CREATES, sum(CREATES)], [0, 0o2, 0o200000, 0o2000000], [0, 1 << 32, 1 << 63]):
+        for mode in (0, 0o777, 0o2777, SUID, SUID | 0o755):
+            said = verdict(program, names[call], [0] * flags + [high | creating | other, high | mode])
+            assert said == (1 if creating and mode & SUID and variant & ON_SHARED else None), (oct(creating), oct(mode))
+
+
+def test_a_mode_in_memory_is_not_there(program, variant, names):
+    assert verdict(program, names["openat2"]) == (38 if variant & ON_SHARED else None)  # ENOSYS

@@ -10,6 +10,7 @@
 #include <linux/if_link.h>
 #include <linux/io_uring.h>
 #include <linux/ipv6.h>
+#include <linux/openat2.h>
 #include <linux/perf_event.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
@@ -29,6 +30,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define HIGH_BIT (1ul << 40) /* the kernel reads 32 bits of these arguments */
@@ -395,6 +397,75 @@ const char *fchmodat_setuid(void)
 const char *fchmodat2_setuid(void)
 {
     return set_id_bit(452);
+}
+
+/* A file that was made with the bit has it: what `got` is the descriptor of, or else the one at that path. */
+static const char *made_with_bit(long got, const char *path)
+{
+    struct stat st;
+    const char *said = result(got);
+    bool has_bit =
+        got >= 0 && (path ? stat(path, &st) : fstat((int)got, &st)) == 0 && (st.st_mode & S_ISUID);
+
+    if (got > 0)
+        close((int)got);
+    if (path)
+        unlink(path);
+    return got >= 0 && !has_bit ? "UNCHANGED" : said;
+}
+
+#define NEW_FILE "/tmp/attempt-new"
+
+const char *open_setuid(void)
+{
+    unlink(NEW_FILE);
+    return made_with_bit(syscall(SYS_openat, AT_FDCWD, NEW_FILE, O_CREAT | O_RDWR, S_ISUID | 0755),
+                         NEW_FILE);
+}
+
+const char *open_setuid_high_bits(void)
+{
+    unlink(NEW_FILE);
+    return made_with_bit(syscall(SYS_openat, AT_FDCWD, NEW_FILE, O_CREAT | O_RDWR | 1L << 40,
+                                 (S_ISUID | 0755) | 1L << 40),
+                         NEW_FILE);
+}
+
+const char *creat_setuid(void)
+{
+    unlink(NEW_FILE);
+    return made_with_bit(creat(NEW_FILE, S_ISUID | 0755), NEW_FILE);
+}
+
+const char *temporary_setuid(void)
+{
+    return made_with_bit(syscall(SYS_openat, AT_FDCWD, "/tmp", O_TMPFILE | O_RDWR, S_ISUID | 0755),
+                         NULL);
+}
+
+const char *openat2_setuid(void)
+{
+    struct open_how how = { .flags = O_CREAT | O_RDWR, .mode = S_ISUID | 0755 };
+
+    unlink(NEW_FILE);
+    return made_with_bit(syscall(SYS_openat2, AT_FDCWD, NEW_FILE, &how, sizeof how), NEW_FILE);
+}
+
+const char *mknod_setuid(void)
+{
+    unlink(NEW_FILE);
+    return made_with_bit(syscall(SYS_mknodat, AT_FDCWD, NEW_FILE, S_IFREG | S_ISUID | 0755, 0),
+                         NEW_FILE);
+}
+
+/* struct vfs_cap_data, revision 2: CAP_NET_RAW. */
+const char *label_capable(void)
+{
+    static const unsigned data[5] = { 0x02000001, 1 << 13, 0, 0, 0 };
+    const char *file = own_file();
+
+    return file ? result(setxattr(file, "security.capability", data, sizeof data, 0))
+                : "cannot-prepare";
 }
 
 /* At 1 nobody gets the memory of a crashed process. At 0 a handler of the host does. */
