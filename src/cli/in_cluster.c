@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "cli/command.h"
 #include "cli/grant.h"
+#include "cli/in_cluster_hosts.h"
 #include "cli/in_cluster_router.h"
 #include "ev/child.h"
 #include "ev/spawn.h"
@@ -60,7 +61,7 @@ struct session {
     const struct in_cluster_options *o;
     struct api api;
     struct ev_children *kids;
-    struct informer *sandboxes;
+    struct informer *pods;            /* of sandboxes */
     struct in_cluster_router *router; /* NULL: it has no address here */
     struct ev_child child;
     char **command;
@@ -73,17 +74,6 @@ struct session {
 };
 
 /* ---- names ---- */
-
-static void add_sandbox(const struct object *o, struct buf *text)
-{
-    const char *ip = json_cstr(json_at(object_at(o, "status.podIPs"), 0));
-    struct err e;
-
-    if (ip)
-        (void)buf_addf(text, &e, "%s %s.%s.svc.cluster.local %s.%s.svc %s.%s\n", ip, object_name(o),
-                       object_namespace(o), object_name(o), object_namespace(o), object_name(o),
-                       object_namespace(o));
-}
 
 /* Its Service is in every namespace; these are the ones whose name programs know. */
 static void add_router(const struct session *s, struct buf *text)
@@ -112,9 +102,9 @@ static int write_hosts(struct session *s, struct err *e)
         return -1;
     if (s->router)
         add_router(s, &text);
-    informer_walk_all(&w, s->sandboxes);
+    informer_walk_all(&w, s->pods);
     while ((o = informer_walk_next(&w)))
-        add_sandbox(o, &text);
+        in_cluster_hosts_add(&text, o);
     if (pwrite(s->hosts_fd, text.p, text.n, 0) != (ssize_t)text.n ||
         ftruncate(s->hosts_fd, (off_t)text.n) < 0)
         return err_sys(e, "cannot write the names of sandboxes");
@@ -129,7 +119,7 @@ static void fail(struct session *s)
 
 static void look(struct session *s)
 {
-    if (informer_is_synced(s->sandboxes) && s->pid && write_hosts(s, &s->e) < 0)
+    if (informer_is_synced(s->pods) && s->pid && write_hosts(s, &s->e) < 0)
         fail(s);
 }
 
@@ -288,15 +278,16 @@ static int run(struct session *s, struct err *e)
     static const struct informer_listener listener = {
         .on_add = on_add, .on_update = on_update, .on_delete = on_delete, .on_synced = on_synced
     };
-    const struct informer_spec spec = { .kind = kind_find("agents.x-k8s.io", NULL, "sandboxes") };
+    const struct informer_spec spec = { .kind = kind_find("", NULL, "pods"),
+                                        .labels = "agents.x-k8s.io/sandbox-name-hash" };
 
     if (ev_children_open(s->api.loop, signals, on_signal, s, &s->kids, e) < 0 ||
-        informer_new(s->api.client, &spec, &s->sandboxes, e) < 0)
+        informer_new(s->api.client, &spec, &s->pods, e) < 0)
         return -1;
-    informer_listen(s->sandboxes, &listener, s);
-    informer_start(s->sandboxes);
+    informer_listen(s->pods, &listener, s);
+    informer_start(s->pods);
     ev_loop_run(s->api.loop);
-    informer_close(s->sandboxes);
+    informer_close(s->pods);
     if (!s->has_failed)
         return 0;
     *e = s->e;

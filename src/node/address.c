@@ -59,6 +59,13 @@ static bool read_ip(const char *text, uint32_t *ret)
     return *ret - FIRST < COUNT;
 }
 
+bool address_is_given(const char *text)
+{
+    uint32_t ip;
+
+    return read_ip(text, &ip);
+}
+
 static uint32_t hash_on(uint32_t hash, const char *text)
 {
     for (; *text; text++)
