@@ -59,6 +59,7 @@ static int open_parent(const char *path, struct buf *name, struct err *e)
     if (buf_add(name, is_followed ? SPAN(".") : top, e) < 0 ||
         buf_add(&dir, is_followed ? all : span_slice(all, 0, all.n - top.n), e) < 0)
         return -1;
+    /* by path: the caller's own word; all below it is by descriptor. */
     fd = open(dir.n ? buf_cstr(&dir) : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "cannot read '%s'", path);

@@ -53,6 +53,7 @@ static int open_parent(struct unpack *u, const char *text, int why, struct err *
         return err_errno(e, why, "cannot write to '%s'", text);
     if (buf_add(&dir, span_slice(all, 0, all.n - name.n), e) < 0 || buf_add(&u->as, name, e) < 0)
         return -1;
+    /* by path: the caller's own word; all below it is by descriptor. */
     u->levels[0].fd = open(dir.n ? buf_cstr(&dir) : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (u->levels[0].fd < 0)
         return err_sys(e, "cannot write to '%s': its directory cannot be used", text);
@@ -67,6 +68,7 @@ static int open_destination(struct unpack *u, const struct unpack_spec *spec, st
         return -1;
     if (!*spec->destination)
         return err_errno(e, ENOENT, "cannot write to ''");
+    /* by path: the caller's own word. */
     u->levels[0].fd = open(spec->destination, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (u->levels[0].fd >= 0)
         return 0;

@@ -211,6 +211,7 @@ static void keep_mounts(struct box *b, const struct box_spec *spec)
     if (!spec->yard || b->is_foreign || spec->bind_count || (spec->host_paths && *spec->host_paths))
         return;
     (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", b->pid);
+    /* by path: the kernel's link in /proc. */
     b->mounts_fd = open(path, O_RDONLY | O_CLOEXEC); /* or the kernel takes them apart by itself */
 }
 

@@ -117,6 +117,7 @@ static int write_at(const char *dir, const char *file, const char *text, struct 
     OWN_FD int fd = -1;
 
     (void)snprintf(path, sizeof path, "%s/%s", dir, file);
+    /* by path: the cgroup file system has no links. */
     fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "cannot open '%s'", path);
@@ -267,6 +268,7 @@ bool cgroup_limits_pids(const struct cgroup *cg)
 
 int cgroup_open_v2(const struct cgroup *cg)
 {
+    /* by path: the cgroup file system has no links. */
     return *cg->dirs[CGROUP_V2] ? open(cg->dirs[CGROUP_V2], O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                                 : -1;
 }

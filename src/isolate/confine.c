@@ -86,6 +86,7 @@ static int grant_fd(int rules_fd, int fd, const char *path, uint64_t rights, str
 
 static int grant(int rules_fd, const char *path, uint64_t rights, struct err *e)
 {
+    /* by path: of the plan, before a stranger's code runs. */
     OWN_FD int fd = open(path, O_PATH | O_CLOEXEC);
     struct stat st;
 

@@ -72,8 +72,8 @@ int dir_open(struct dir *d, const char *path, bool makes_it, struct err *e)
 
     if (makes_it && make_path(path, e) < 0)
         return -1;
-    fd =
-        open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* the owner may have linked it elsewhere */
+    /* by path: the owner may have linked it elsewhere. */
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "cannot open the data directory '%s'", path);
     if (fd_check_own_dir(fd, path, e) < 0)

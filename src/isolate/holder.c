@@ -67,6 +67,7 @@ static int open_map(const struct ids *ids, const struct holder *h, struct err *e
     if (ids_write(ids, h->pid, e) < 0)
         return -1;
     (void)snprintf(path, sizeof path, "/proc/%d/ns/user", h->pid);
+    /* by path: the kernel's link in /proc. */
     fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "cannot open the map of ids") : fd;
 }

@@ -25,6 +25,7 @@ int mounts_clone_row(const struct plan_row *row)
 
     if (!row->sub)
         return mounts_clone_tree(AT_FDCWD, row->source, 0);
+    /* by path: the volume itself is where its owner says; what is in it is a stranger's. */
     dir_fd = open(row->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir_fd < 0)
         return -1;

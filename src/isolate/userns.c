@@ -180,6 +180,7 @@ static int write_file(pid_t pid, const char *file, struct span text, struct err 
     OWN_FD int fd = -1;
 
     (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    /* by path: a file of /proc. */
     fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "cannot open '%s' of the new user namespace", file);

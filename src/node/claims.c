@@ -7,6 +7,7 @@
 #include "node/crew.h"
 #include "node/dirtree.h"
 #include "node/volumes.h"
+#include "node/volumes_in_use.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,22 +21,25 @@
 #define SERVER_MAX_BYTES 256
 
 struct claims {
+    struct node *node;
     struct kube_client *client;
     struct crew *crew;
     int dir_fd;
     struct informer *copy;
     char **found; /* directories that stood here before we asked what there is */
     size_t found_count;
+    struct removal *removals;
     size_t jobs; /* under way */
-    bool is_closed;
+    bool is_synced, has_begun, is_closed;
 };
 
 /* A claim that is gone; or, at the start, all those that went while nobody watched. */
 struct removal {
     struct claims *of;
+    struct removal *next;
     struct crew_job job;
-    struct object *claim;
-    char **places; /* without a claim */
+    struct object *claim; /* that was seen to go; its place is places[0] */
+    char **places;
     size_t n;
     char *server; /* which API server says so */
     int rc;
@@ -132,16 +136,37 @@ static void run_removal(void *ctx, struct engine *en, const struct err *e)
 {
     struct removal *x = ctx;
 
-    (void)en; /* no sandbox uses it: the API kept it as long as a Pod did */
+    (void)en; /* no sandbox has it: that was asked on the loop, and none is given it meanwhile */
     (void)e;
     x->rc =
         x->claim ? volumes_remove_claim(x->of->dir_fd, x->claim, &x->e) : remove_places(x, &x->e);
 }
 
+static struct removal *new_removal(struct claims *cs)
+{
+    struct removal *x = NEW(struct removal);
+
+    x->of = cs;
+    x->next = cs->removals;
+    cs->removals = x;
+    cs->jobs++;
+    return x;
+}
+
+static void add_place(struct removal *x, const char *place)
+{
+    x->places = own_resize(x->places, x->n + 1, sizeof *x->places);
+    x->places[x->n++] = own_strdup(place);
+}
+
 static void finish_removal(struct removal *x)
 {
     struct claims *cs = x->of;
+    struct removal **at = &cs->removals;
 
+    while (*at != x)
+        at = &(*at)->next;
+    *at = x->next;
     free_texts(x->places, x->n);
     free(x->server);
     object_unref(x->claim);
@@ -256,11 +281,18 @@ static void on_update(void *ctx, struct object *old, struct object *now)
 static void on_delete(void *ctx, struct object *last)
 {
     struct claims *cs = ctx;
-    struct removal *x = NEW(struct removal);
+    char place[PLACE_BYTES];
+    struct removal *x;
 
-    x->of = cs;
+    if (!cs->has_begun || !volume_claim_place(last, place, sizeof place))
+        return; /* it is among those that are looked for at the beginning */
+    if (volumes_in_use_find(cs->node, place)) {
+        log_info("claim.in_use", KV("claim", object_name(last)));
+        return;
+    }
+    x = new_removal(cs);
     x->claim = object_ref(last);
-    cs->jobs++;
+    add_place(x, place);
     crew_submit(cs->crew, &x->job, run_removal, removed, x);
 }
 
@@ -293,23 +325,94 @@ static bool is_there(struct claims *cs, const char *place)
     return false;
 }
 
-/* Directories of claims that went while nobody watched. */
-static void on_synced(void *ctx)
+/* Takes the removal, of places whose claims are gone: from this API server. */
+static void ask_server(struct removal *x)
 {
-    struct claims *cs = ctx;
-    struct removal *x = NEW(struct removal);
-
-    x->of = cs;
-    x->places = own_array(cs->found_count, sizeof *x->places);
-    for (size_t i = 0; i < cs->found_count; i++)
-        if (!is_there(cs, cs->found[i]))
-            x->places[x->n++] = own_strdup(cs->found[i]);
-    cs->jobs++;
-    (void)kube_call_start(cs->client,
+    (void)kube_call_start(x->of->client,
                           &(struct kube_request){ .verb = KUBE_GET,
                                                   .kind = kind_find("", "v1", "namespaces"),
                                                   .name = "kube-system" },
                           on_server, x);
+}
+
+/* Directories of claims that went while nobody watched, or whose removal was cut short. */
+static void sweep(struct claims *cs)
+{
+    struct removal *x;
+
+    if (!cs->is_synced || !cs->has_begun)
+        return;
+    x = new_removal(cs);
+    for (size_t i = 0; i < cs->found_count; i++)
+        if (!is_there(cs, cs->found[i]) && !volumes_in_use_find(cs->node, cs->found[i]))
+            add_place(x, cs->found[i]);
+    ask_server(x);
+}
+
+static void on_synced(void *ctx)
+{
+    struct claims *cs = ctx;
+
+    cs->is_synced = true;
+    sweep(cs);
+}
+
+void claims_begin(struct claims *cs)
+{
+    cs->has_begun = true;
+    sweep(cs);
+}
+
+/* ---- what sandboxes had ---- */
+
+bool claims_is_removing(const struct claims *cs, const char *place)
+{
+    for (const struct removal *x = cs->removals; x; x = x->next)
+        for (size_t i = 0; i < x->n; i++)
+            if (strcmp(x->places[i], place) == 0)
+                return true;
+    return false;
+}
+
+/* The copy may not have heard of a new claim yet: the server's word counts. */
+static void on_claim(void *ctx, const struct kube_answer *answer)
+{
+    struct removal *x = ctx;
+    const char *uid = strrchr(x->places[0], '.') + 1;
+    bool is_gone = answer->refusal ? answer->refusal->code == 404
+                                   : strcmp(object_uid(answer->object), uid) != 0;
+
+    if (is_gone && !x->of->is_closed && !volumes_in_use_find(x->of->node, x->places[0]))
+        ask_server(x);
+    else
+        finish_removal(x);
+}
+
+void claims_released(struct claims *cs, const char *place)
+{
+    const char *space = strchr(place, '/') + 1, *slash = strchr(space, '/');
+    const char *dot = strrchr(place, '.');
+    OWN_MEM char *namespace = NULL, *name = NULL;
+    struct removal *x;
+
+    if (!cs->is_synced) {
+        (void)add_found(cs, place, NULL);
+        return;
+    }
+    if (is_there(cs, place) || volumes_in_use_find(cs->node, place) || !slash || !dot ||
+        dot < slash || claims_is_removing(cs, place))
+        return;
+    namespace = span_dup(span_of(space, (size_t)(slash - space)));
+    name = span_dup(span_of(slash + 1, (size_t)(dot - slash - 1)));
+    x = new_removal(cs);
+    add_place(x, place);
+    (void)kube_call_start(
+        cs->client,
+        &(struct kube_request){ .verb = KUBE_GET,
+                                .kind = kind_find("", "v1", "persistentvolumeclaims"),
+                                .namespace = namespace,
+                                .name = name },
+        on_claim, x);
 }
 
 static const struct informer_listener listener = { on_add, on_update, on_delete, on_synced };
@@ -318,6 +421,7 @@ int claims_open(const struct claims_spec *spec, struct claims **ret, struct err 
 {
     struct claims *cs = NEW(struct claims);
 
+    cs->node = spec->node;
     cs->client = spec->client;
     cs->crew = spec->crew;
     cs->dir_fd = spec->dir_fd;

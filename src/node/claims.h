@@ -1,8 +1,9 @@
 /* claims: PersistentVolumeClaims on this machine: plain directories (volumes.h), Bound as soon as they are seen.
  *
  * A claim's directory is made when a Pod first uses it and goes when the claim is gone from the API, also if that happened
- * while nobody watched: what stands on disk is compared with what is there at the start; unless it is another API server's. The API keeps a claim as long as a
- * Pod names it.
+ * while nobody watched: what stands on disk is compared with what is there at the start; unless it is another API server's. So
+ * a removal that was cut short is taken up again. What sandboxes have mounted stays until they have ended, whatever the API
+ * says: they would write into what is being removed.
  *
  * Owns:     a copy of the claims (an informer), the removals under way.
  * Used by:  node.c.
@@ -15,8 +16,10 @@
 
 struct claims;
 struct crew;
+struct node;
 
 struct claims_spec {
+    struct node *node;          /* whose sandboxes have claims mounted */
     struct kube_client *client; /* outlives it */
     struct crew *crew;
     int dir_fd; /* the data directory; borrowed */
@@ -26,6 +29,12 @@ int claims_open(const struct claims_spec *spec, struct claims **ret, struct err 
 /* A claim that was made together with its Pod, if it has been told already: then nobody can have made another of that name
  * meanwhile, and it need not be asked for. NULL: ask. Borrowed for the turn. */
 struct object *claims_of_pod(struct claims *cs, const struct object *pod, const char *name);
+/* It is known which claims sandboxes have mounted (volumes_in_use.h): nothing is removed before. */
+void claims_begin(struct claims *cs);
+/* A claim's directory is being removed: no sandbox may be given it. */
+bool claims_is_removing(const struct claims *cs, const char *place);
+/* A Pod has let go of the directory, which goes if the claim is gone. */
+void claims_released(struct claims *cs, const char *place);
 /* Before the crew is closed. Tolerates NULL. */
 void claims_close(struct claims *cs);
 

@@ -170,24 +170,21 @@ int dirtree_count(int dir_fd, struct dirtree_count *ret, struct err *e)
 
 /* ---- removing ---- */
 
-/* Opens a directory to be emptied, whatever its mode says. */
+/* Opens a directory to be emptied, whatever its mode says. What the name leads to may change at any time, to a link out of the
+ * tree: the mode is judged and set on the directory that was opened, and that one is emptied. */
 static int open_to_empty(int dir_fd, const char *name)
 {
-    int fd = openat(dir_fd, name, OPEN_DIR);
+    OWN_FD int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char path[48];
     struct stat st;
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0700) == 0700)
-        return fd;
-    if (fd < 0 && errno != EACCES)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return -1;
-    own_fd_close(&fd);
-    /* Through a link this would change the mode of what it leads to. No link has a mode of its own here, and only a
-     * directory gave EACCES; that a sandbox still puts one in its place does not help it: it has ended. */
-    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    /* by path: fchmod does not take an O_PATH descriptor, and a directory that cannot be read gives no other. */
+    if ((st.st_mode & 0700) != 0700 && chmod(path, 0700) < 0)
         return -1;
-    if (fchmodat(dir_fd, name, 0700, 0) < 0)
-        return -1;
-    return openat(dir_fd, name, OPEN_DIR);
+    return openat(fd, ".", OPEN_DIR);
 }
 
 /* A directory at the deepest place we go to moves up, to beside the first one, where it is removed later. */

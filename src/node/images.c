@@ -259,6 +259,7 @@ static int open_file(int dir_fd, const char **ret_name)
 
     for (size_t i = 0; i < LEN(names) && fd < 0; i++) {
         *ret_name = names[i];
+        /* by path: the owner's directory, who may have linked it elsewhere. */
         fd = openat(dir_fd, names[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0 && errno != ENOENT)
             return -1;

@@ -4,6 +4,7 @@
 #include "node/security.h"
 #include "node/volume_memory.h"
 #include "node/volumes.h"
+#include "node/volumes_in_use.h"
 #include "base/str.h"
 #include "sandbox/sandbox.h"
 
@@ -264,7 +265,7 @@ static int read_outfit(struct make *m, struct record *r, const struct json *spec
     m->pod = object_ref(r->pod);
     if (security_make(m->pod, spec, r->node->has_ids, &m->security, &m->notes, e) < 0)
         return -1;
-    return make_volumes(r, m->pod, &m->volumes, e);
+    return volumes_in_use_add(r, e) < 0 ? -1 : make_volumes(r, m->pod, &m->volumes, e);
 }
 
 /* A Pod may say by a variable how long a command of /execute may take; an option would win over it. */

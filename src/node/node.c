@@ -14,6 +14,7 @@
 #include "isolate/ranged.h"
 #include "node/dirtree.h"
 #include "node/volumes.h"
+#include "node/volumes_in_use.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -200,6 +201,8 @@ static void adopt_boxes(struct node *n)
         r = record_find_uid(n, id.uid);
         if (!r)
             r = record_of_orphan(n, id.uid);
+        if (!v[i].has_exit)
+            volumes_in_use_adopt(r, v[i].name);
         if (record_add_box(r, &id, &v[i]))
             adopted++;
         else
@@ -264,6 +267,7 @@ static void begin(struct node *n)
     }
     adopt_boxes(n);
     n->has_begun = true;
+    claims_begin(n->claims);
     keymap_each(&n->by_name, resume, n);
     informer_walk_done(&w);
     informer_walk_all(&w, n->pods);
@@ -339,7 +343,8 @@ static int open_copies(struct node *n, struct err *e)
                                               .index_count = 1 },
                      &n->services, e) < 0 ||
         claims_open(
-            &(struct claims_spec){ .client = n->client, .crew = n->crew, .dir_fd = n->dir_fd },
+            &(struct claims_spec){
+                .node = n, .client = n->client, .crew = n->crew, .dir_fd = n->dir_fd },
             &n->claims, e) < 0)
         return -1;
     informer_listen(n->pods, &listener, n);
@@ -366,6 +371,7 @@ static int open_parts(struct node *n, int listen_fd, struct err *e)
                   &(struct crew_spec){ .data = n->dir, .on_lost = on_keeper_lost, .ctx = n },
                   &n->crew, e) < 0)
         return -1;
+    /* by path: the owner's own word. */
     n->dir_fd = open(n->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (n->dir_fd < 0)
         return err_sys(e, "cannot open '%s'", n->dir);

@@ -6,6 +6,7 @@
 #include "node/limits.h"
 #include "node/node_impl.h"
 #include "node/ports.h"
+#include "node/volumes_in_use.h"
 #include "node/words.h"
 
 #include <string.h>
@@ -113,6 +114,7 @@ void record_free(struct record *r)
     struct node *n = r->node;
 
     ports_close(r);
+    volumes_in_use_release(r);
     keymap_remove(&n->by_name, &r->by_name);
     keymap_remove(&n->by_uid, &r->by_uid);
     addresses_give(&n->addresses, r->ip);

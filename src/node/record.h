@@ -42,7 +42,9 @@ struct record {
     bool is_failure_told;        /* an Event has told of life.failed */
     uint64_t tend_ms;            /* when it is next looked after (tend.h), by the monotonic clock */
     bool has_no_volumes;         /* they are removed */
-    bool is_pod_noted;           /* an Event has told of fields that are not served */
+    char **in_use; /* claims' directories that its sandboxes have (volumes_in_use.h) */
+    size_t in_use_count;
+    bool is_pod_noted; /* an Event has told of fields that are not served */
 };
 
 struct record *record_find(struct node *n, const char *namespace, const char *name);

@@ -6,6 +6,7 @@
 #include "node/pod_status.h"
 #include "node/ports.h"
 #include "node/volumes.h"
+#include "node/volumes_in_use.h"
 
 #include "base/log.h"
 #include "kube/binding.h"
@@ -21,6 +22,8 @@ void pass_finish(struct pass *p, uint64_t wait_ms)
 {
     struct queue_item *item = p->item;
 
+    if (p->record && p->record->in_use_count && life_is_still(&p->record->life))
+        volumes_in_use_release(p->record);
     ev_free_later(p->node->loop, p, pass_free);
     if (wait_ms == UINT64_MAX)
         queue_done(item);
@@ -177,7 +180,7 @@ static void on_deleted(void *ctx, const struct kube_answer *answer)
 
     if (!answer->refusal || answer->refusal->code == 404 || answer->refusal->code == 409) {
         log_info("pod.gone", KV("namespace", p->record->namespace), KV("pod", p->record->name));
-        record_free(p->record);
+        record_free(take_ptr(&p->record));
         pass_finish(p, UINT64_MAX);
         return;
     }
@@ -220,7 +223,7 @@ void pass_leave(struct pass *p)
         /* One of the same name may have come meanwhile. */
         bool is_followed = informer_get(p->node->pods, r->namespace, r->name) != NULL;
 
-        record_free(r);
+        record_free(take_ptr(&p->record));
         pass_finish(p, is_followed ? 0 : UINT64_MAX);
         return;
     }
