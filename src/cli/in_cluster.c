@@ -5,10 +5,12 @@
 #include "base/fd.h"
 #include "cli/command.h"
 #include "cli/grant.h"
+#include "cli/in_cluster_addresses.h"
 #include "cli/in_cluster_hosts.h"
 #include "cli/in_cluster_router.h"
 #include "ev/child.h"
 #include "ev/spawn.h"
+#include "ev/timer.h"
 #include "isolate/dir.h"
 #include "kube/informer.h"
 #include "kubeclient/kubeconfig.h"
@@ -27,6 +29,7 @@
 #define HOSTS_MAX_BYTES (4 << 20)
 #define ENV_MAX         4096
 #define TOKEN_LIFE_S    (7 * 24 * 3600)
+#define LISTEN_MOST_MS  30000 /* for the node to listen at the addresses of Pods */
 
 struct in_cluster_options {
     const char *data, *namespace, *role, *inside;
@@ -53,16 +56,20 @@ const struct opt_program in_cluster_program = {
     .opt_count = LEN(opts),
     .epilog =
         "COMMAND finds what a Pod of that namespace would find: the token of a service account below /var/run/secrets,\n"
-        "KUBERNETES_SERVICE_HOST and _PORT, sandboxes as NAME.NS.svc.cluster.local and the router, at port 8080, as\n"
-        "sandbox-router-svc.NS.svc.cluster.local. All else is this machine.",
+        "KUBERNETES_SERVICE_HOST and _PORT, sandboxes as NAME.NS.svc.cluster.local, which listen while it runs, and the\n"
+        "router, at port 8080, as sandbox-router-svc.NS.svc.cluster.local. All else is this machine.",
 };
 
 struct session {
     const struct in_cluster_options *o;
+    const struct place *place;
     struct api api;
     struct ev_children *kids;
     struct informer *pods;            /* of sandboxes */
     struct in_cluster_router *router; /* NULL: it has no address here */
+    struct in_cluster_addresses *addresses;
+    struct ev_timer patience; /* with the node */
+    bool has_names, has_addresses;
     struct ev_child child;
     char **command;
     char dir[4200], host[128], port[16];
@@ -187,12 +194,41 @@ static int start(struct session *s, struct err *e)
     return 0;
 }
 
+/* Names lead to addresses, and there is something to be reached there. */
+static void begin(struct session *s)
+{
+    if (!s->has_names || !s->has_addresses || s->has_failed)
+        return;
+    if (write_hosts(s, &s->e) < 0 || start(s, &s->e) < 0)
+        fail(s);
+}
+
 static void on_synced(void *ctx)
 {
     struct session *s = ctx;
 
-    if (write_hosts(s, &s->e) < 0 || start(s, &s->e) < 0)
-        fail(s);
+    s->has_names = true;
+    begin(s);
+}
+
+static void on_listening(void *ctx)
+{
+    struct session *s = ctx;
+
+    ev_timer_stop(s->api.loop, &s->patience);
+    s->has_addresses = true;
+    begin(s);
+}
+
+static void on_deaf(void *ctx)
+{
+    struct session *s = ctx;
+
+    (void)err_set(&s->e, ERR_TIMEOUT,
+                  "the node does not listen at the addresses of the Pods of namespace '%s'",
+                  s->o->namespace);
+    err_hint(&s->e, "`silica status` says what runs; its log is DIR/logs/node/log");
+    fail(s);
 }
 
 /* The terminal tells the command itself of INT and QUIT; what is for us alone is passed on. */
@@ -202,6 +238,10 @@ static void on_signal(void *ctx, int number)
 
     if (s->pid > 0 && (number == SIGTERM || number == SIGHUP))
         (void)kill(s->pid, number);
+    if (s->pid > 0)
+        return;
+    s->code = 128 + number; /* it has not begun */
+    ev_loop_stop(s->api.loop);
 }
 
 /* ---- files ---- */
@@ -286,7 +326,12 @@ static int run(struct session *s, struct err *e)
         return -1;
     informer_listen(s->pods, &listener, s);
     informer_start(s->pods);
+    ev_timer_start(s->api.loop, &s->patience, LISTEN_MOST_MS, on_deaf, s);
+    s->addresses =
+        in_cluster_addresses_open(s->api.loop, s->place->dir.fd, s->o->namespace, on_listening, s);
     ev_loop_run(s->api.loop);
+    ev_timer_stop(s->api.loop, &s->patience);
+    in_cluster_addresses_close(s->addresses);
     informer_close(s->pods);
     if (!s->has_failed)
         return 0;
@@ -309,7 +354,9 @@ static int outside(const struct in_cluster_options *o, char **command)
 {
     OWN(place_done) struct place place = PLACE_INIT;
     OWN(place_info_done) struct place_info info = { 0 };
-    struct session s = { .o = o, .api = API_INIT, .command = command, .hosts_fd = -1 };
+    struct session s = {
+        .o = o, .place = &place, .api = API_INIT, .command = command, .hosts_fd = -1
+    };
     struct err e;
     int rc = -1;
 

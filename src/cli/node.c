@@ -15,7 +15,7 @@ struct node_options {
     const char *kubeconfig, *data, *name, *socket;
     struct serving_log log;
     uint64_t ready_fd, listen_fd, pod_port_min;
-    bool is_help, is_no_scheduler;
+    bool is_help, is_no_scheduler, is_every_address;
     bool
         is_unchecked; /* `silica up` has made a sandbox before, and a node that comes back takes over what runs */
 };
@@ -29,6 +29,7 @@ static const struct opt opts[] = {
     { "--node-name", NULL, OPT_STR, AT_FIELD(name), NULL, 0, 0, "NAME", "what this machine is called in the API; default: its host name" },
     { "--pod-socket", NULL, OPT_STR, AT_FIELD(socket), NULL, 0, 0, "PATH", "where the API server asks for exec, attach, port-forward and logs; default: DIR/pods.sock" },
     { "--pod-socket-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "the same, a socket that listens already" },
+    SERVING_POD_ADDRESSES(AT_FIELD(is_every_address)),
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
     { "--no-scheduler", NULL, OPT_BOOL, AT_FIELD(is_no_scheduler), NULL, 0, 0, NULL, "take only Pods that somebody else gave to this node" },
     { "--no-check", NULL, OPT_BOOL, AT_FIELD(is_unchecked), NULL, 0, 0, NULL, NULL },
@@ -128,6 +129,7 @@ static int run(struct role *r, struct err *e)
         .name = r->name, .is_scheduler = !r->o->is_no_scheduler, .started = on_started, .ctx = r
     };
 
+    config.is_every_address = r->o->is_every_address;
     config.pod_port_min = (uint16_t)r->o->pod_port_min;
     if (open_data(r, e) < 0 || (!r->o->is_unchecked && sandbox_check(r->data, e) < 0) ||
         serving_open(&r->s, &spec, e) < 0 ||

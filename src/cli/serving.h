@@ -48,6 +48,8 @@ struct serving_log {
     { "--tls-san", NULL, OPT_LIST, at, NULL, 0, 0, "NAME", "another name or address in the server's certificate; may be repeated" }
 #define SERVING_POD_PORT_MIN(at) \
     { "--pod-port-min", NULL, OPT_U64, at, "1024", 1, UINT16_MAX, "PORT", "the lowest port that is listened on at Pods' addresses: their authors choose the numbers" }
+#define SERVING_POD_ADDRESSES(at) \
+    { "--pod-addresses", NULL, OPT_BOOL, at, NULL, 0, 0, NULL, "listen at the addresses of all claimed and directly made Pods; else where a session or an annotation asks" }
 #define SERVING_CLUSTER(at) \
     { "--kubeconfig", NULL, OPT_STR, at, NULL, 0, 0, "FILE", "the cluster and who we are there; default: $KUBECONFIG, ~/.kube/config, the pod's service account", "Process" }
 /* clang-format on */

@@ -16,7 +16,7 @@ struct up_options {
     struct serving_log log;       /* of the parts */
     struct opt_list sans, allow_hosts;
     uint64_t ready_fd, pod_port_min;
-    bool is_detached, is_child, is_loud, is_help, is_print;
+    bool is_detached, is_child, is_loud, is_help, is_print, is_every_address;
     struct config file; /* of `config` */
 };
 

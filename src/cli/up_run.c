@@ -274,6 +274,7 @@ static int add_node(struct up *u, struct err *e)
                                  u->o->log.level,
                                  "--pod-port-min",
                                  u->pod_port_min,
+                                 u->o->is_every_address ? "--pod-addresses" : NULL,
                                  NULL };
 
     (void)snprintf(u->pod_port_min, sizeof u->pod_port_min, "%u", (unsigned)u->o->pod_port_min);

@@ -51,6 +51,7 @@ struct claim_facts {
     enum claim_fault fault;
     const char *text; /* of the fault */
     const char *now;
+    const struct object *pod; /* the sandbox's, or NULL */
 };
 struct json_node *claim_status(const struct claim_facts *f, struct json_edit *ed);
 /* It has expired. text NULL: as usual. is_gone: the sandbox is, or is not its own. */

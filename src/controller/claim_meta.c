@@ -121,6 +121,18 @@ static void copy_map(struct json_node *to, const struct json *map)
     }
 }
 
+/* What is said for the Pod wins over what the claim says of itself, and that over the template. */
+static void ask_for_addresses(const struct object *claim, const struct object *template,
+                              struct json_node *notes)
+{
+    const char *note = object_annotation(claim, NOTE_POD_ADDRESSES);
+
+    if (!note)
+        note = object_annotation(template, NOTE_POD_ADDRESSES);
+    if (note && !json_node_get(notes, NOTE_POD_ADDRESSES))
+        tree_text(notes, NOTE_POD_ADDRESSES, note);
+}
+
 int claim_pod_metadata(const struct object *claim, const struct object *template,
                        struct json_node *meta, struct err *e)
 {
@@ -139,7 +151,9 @@ int claim_pod_metadata(const struct object *claim, const struct object *template
         tree_text(labels, LABEL_CREATED_BY, by);
     else
         (void)json_node_remove(labels, LABEL_CREATED_BY);
-    if (add_map(labels, json_get(more, "labels"), e) < 0)
+    if (add_map(labels, json_get(more, "labels"), e) < 0 ||
+        add_map(notes, json_get(more, "annotations"), e) < 0)
         return -1;
-    return add_map(notes, json_get(more, "annotations"), e);
+    ask_for_addresses(claim, template, notes);
+    return 0;
 }

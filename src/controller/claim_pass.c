@@ -7,6 +7,7 @@
 #include "controller/limits.h"
 #include "controller/figures.h"
 #include "controller/names.h"
+#include "controller/pod.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -197,10 +198,18 @@ static void tell_fault(struct claim_pass *p)
     tell(p, true, reason, "Reconciling", p->why.msg);
 }
 
+static struct object *pod_of(const struct claim_pass *p)
+{
+    return p->sandbox ? shared_get(p->pass.shared, SHARED_PODS, object_namespace(p->sandbox),
+                                   pod_name_of(p->sandbox))
+                      : NULL;
+}
+
 static void do_status(struct claim_pass *p)
 {
     struct claim_facts facts = { .claim = p->claim,
                                  .sandbox = p->sandbox,
+                                 .pod = pod_of(p),
                                  .fault = p->fault,
                                  .text = p->why.msg,
                                  .now = p->pass.now_text };

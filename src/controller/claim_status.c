@@ -119,6 +119,29 @@ static void say_fault(struct json_node *list, const struct claim_facts *f)
                             .message = buf_cstr(&text) });
 }
 
+/* The Pod of a member of a pool was ready when it was taken; its ports are listened on when its node hears that it is claimed.
+ * Where it was not asked for in time to be said of a member, the address tells that the node is one of ours. */
+static bool is_unheard(const struct claim_facts *f)
+{
+    const struct json *conditions = object_at(f->pod, "status.conditions");
+    const struct json *notes = object_at(f->sandbox, "spec.podTemplate.metadata.annotations");
+    const char *ip = object_text(f->pod, "status.podIP");
+
+    if (condition_find(conditions, COND_POD_ADDRESSES))
+        return strcmp(condition_reason(conditions, COND_POD_ADDRESSES), REASON_UNCLAIMED) == 0;
+    return ip && strncmp(ip, "127.", 4) == 0 &&
+           span_is(json_str(json_get(notes, NOTE_POD_ADDRESSES)), "true");
+}
+
+/* A claim that was told to be ready stays so: its user has it already. */
+static bool is_ready_with(const struct claim_facts *f)
+{
+    const char *name = object_text(f->claim, "status.sandbox.name");
+
+    return condition_is(object_at(f->claim, "status.conditions"), COND_READY, "True") && name &&
+           strcmp(name, object_name(f->sandbox)) == 0;
+}
+
 static void say_ready(struct json_node *list, const struct claim_facts *f)
 {
     const struct json *conditions = f->sandbox ? object_at(f->sandbox, "status.conditions") : NULL;
@@ -138,6 +161,9 @@ static void say_ready(struct json_node *list, const struct claim_facts *f)
     } else if (strcmp(condition_reason(conditions, COND_READY), REASON_EXPIRED) == 0) {
         c.reason = REASON_EXPIRED;
         c.message = "Underlying Sandbox resource has expired independently of the Claim.";
+    } else if (f->pod && is_unheard(f) && !is_ready_with(f)) {
+        c.reason = REASON_NOT_READY;
+        c.message = "Pod is Ready but its ports are not listened on yet";
     } else {
         const char *message = json_cstr(json_get(from, "message"));
 

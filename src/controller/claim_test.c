@@ -318,6 +318,54 @@ static void claim_ready_condition(void **state)
     test_objects_free();
 }
 
+/* Of a sandbox that says "True R M", by what its Pod says of its address. */
+static void claim_status_of_an_address(void **state)
+{
+#define UNHEARD "5 False DependenciesNotReady Pod is Ready but its ports are not listened on yet"
+#define SAYS(reason)                                                                               \
+    "'podIP':'127.64.0.1','conditions':[{'type':'silica.dev/PodAddresses','reason':'" reason "'}]"
+    static const struct {
+        const char *name, *pod, *note; /* pod NULL: it is not known */
+        const char *claim;             /* its status */
+        const char *want;
+    } cases[] = {
+        { "not asked for", "'podIP':'127.64.0.1'", "", "", "5 True R M" },
+        { "asked for of a member", SAYS("NotClaimed"), "", "", UNHEARD },
+        { "listens", SAYS("Listening"), "", "", "5 True R M" },
+        { "has told of a conflict", SAYS("PortTaken"), "true", "", "5 True R M" },
+        { "asked for, and the node has not heard", "'podIP':'127.64.0.1'", "true", "", UNHEARD },
+        { "another annotation", "'podIP':'127.64.0.1'", "false", "", "5 True R M" },
+        { "of another node", "'podIP':'10.1.2.3'", "true", "", "5 True R M" },
+        { "a Pod not known", NULL, "true", "", "5 True R M" },
+        { "ready before", SAYS("NotClaimed"), "true",
+          "'sandbox':{'name':'s'},'conditions':[{'type':'Ready','status':'True'}]", "5 True R M" },
+        { "ready with another before", SAYS("NotClaimed"), "",
+          "'sandbox':{'name':'t'},'conditions':[{'type':'Ready','status':'True'}]", UNHEARD },
+    };
+
+    (void)state;
+    EACH(r, cases) {
+        struct object *sandbox = test_object(
+            known_kinds()->sandbox,
+            "{'metadata':{'name':'s'},'spec':{'podTemplate':{'metadata':{'annotations':{"
+            "'silica.dev/pod-addresses':'%s'}}}},'status':{'conditions':[{'type':'Ready','status':"
+            "'True','reason':'R','message':'M'}]}}",
+            r->note);
+        struct object *claim =
+            test_object(known_kinds()->claim,
+                        "{'metadata':{'name':'c','generation':5},'status':{%s}}", r->claim);
+        struct object *pod = r->pod ? test_object(known_kinds()->pod,
+                                                  "{'metadata':{'name':'s'},'status':{%s}}", r->pod)
+                                    : NULL;
+        struct claim_facts f = {
+            .claim = claim, .sandbox = sandbox, .text = "", .now = NOW, .pod = pod
+        };
+
+        test_same(r->name, "condition", ready_of(claim_status(&f, test_edit())), r->want);
+    }
+    test_objects_free();
+}
+
 /* A claim at generation 5, whose sandbox says "True R M". The public controller may have written the sandbox's generation. */
 static void claim_status_of_another_generation(void **state)
 {
@@ -582,6 +630,7 @@ int main(void)
         cmocka_unit_test(launch_type_is_said_once),
         cmocka_unit_test(lock_and_unlock),
         cmocka_unit_test(claim_ready_condition),
+        cmocka_unit_test(claim_status_of_an_address),
         cmocka_unit_test(claim_status_of_another_generation),
         cmocka_unit_test(claim_status_keeps_its_sandbox),
         cmocka_unit_test(time_left),

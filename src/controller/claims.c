@@ -78,6 +78,30 @@ static void on_sandbox(struct reconciler *base, const struct change *c)
         reconciler_wake(base, object_namespace(o), object_name(o), false);
 }
 
+static const char *addresses_of(const struct object *pod)
+{
+    const struct json *conditions = pod ? object_at(pod, "status.conditions") : NULL;
+
+    return condition_find(conditions, COND_POD_ADDRESSES)
+               ? condition_reason(conditions, COND_POD_ADDRESSES)
+               : "";
+}
+
+/* Its ports are listened on now: its claim may wait for that. */
+static void on_pod(struct reconciler *base, const struct change *c)
+{
+    struct object_owner owner;
+    struct object *sandbox;
+
+    if (!c->now || c->is_initial || strcmp(addresses_of(c->was), addresses_of(c->now)) == 0 ||
+        !object_owner_controller(c->now, &owner))
+        return;
+    sandbox = shared_get(base->shared, SHARED_SANDBOXES, object_namespace(c->now), owner.name);
+    if (sandbox)
+        (void)reconciler_wake_owner(base, &(struct change){ .now = sandbox }, GROUP_EXTENSIONS,
+                                    "SandboxClaim");
+}
+
 static void wake_claims_of(struct reconciler *r, const char *namespace, const char *pool,
                            bool is_unbound_only)
 {
@@ -150,6 +174,7 @@ struct reconciler *claims_new(struct shared *shared, const struct controller_con
     r->candidates = candidates_new(on_free, r);
     r->stamps = stamps_new();
     reconciler_watch(&r->base, SHARED_SANDBOXES, on_sandbox);
+    reconciler_watch(&r->base, SHARED_PODS, on_pod);
     reconciler_follow_others(&r->base, SHARED_CLAIMS);
     reconciler_watch(&r->base, SHARED_POOLS, on_pool);
     reconciler_watch(&r->base, SHARED_TEMPLATES, on_template);

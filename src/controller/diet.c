@@ -17,7 +17,7 @@ static struct json_node *spec_of(const struct object *pod, struct json_edit *ed)
 static struct json_node *status_of(const struct object *pod, struct json_edit *ed)
 {
     static const char *const names[] = { "phase", "podIPs" };
-    static const char *const types[] = { COND_READY, COND_POD_SCHEDULED };
+    static const char *const types[] = { COND_READY, COND_POD_SCHEDULED, COND_POD_ADDRESSES };
     const struct json *status = object_member(pod, "status");
     struct json_node *kept = json_edit_object(ed), *conditions;
 

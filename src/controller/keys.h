@@ -29,8 +29,10 @@
 #define NOTE_WEBHOOK_SEEN     "agents.x-k8s.io/webhook-first-observed-at"
 #define NOTE_CLIENT_ASKED     "agents.x-k8s.io/client-first-requested-at"
 #define NOTE_FIRST_READY      "agents.x-k8s.io/claim-first-ready-at"
-#define NOTE_TRACE            "opentelemetry.io/trace-context"
-#define NOTE_SAFE_TO_EVICT    "cluster-autoscaler.kubernetes.io/safe-to-evict"
+#define NOTE_POD_ADDRESSES                                                                         \
+    "silica.dev/pod-addresses" /* "true": ports are listened on at the Pod's address */
+#define NOTE_TRACE         "opentelemetry.io/trace-context"
+#define NOTE_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 #define LAUNCH_WARM "warm"
 #define LAUNCH_COLD "cold"
@@ -40,6 +42,9 @@
 #define COND_SUSPENDED     "Suspended"
 #define COND_FINISHED      "Finished"
 #define COND_POD_SCHEDULED "PodScheduled"
+/* Of a Pod of our own node whose address is asked for, and its reason as long as the Pod waits in a pool. */
+#define COND_POD_ADDRESSES "silica.dev/PodAddresses"
+#define REASON_UNCLAIMED   "NotClaimed"
 
 /* Reasons of the Sandbox's Ready. The SDKs take the last three as final: only for what cannot heal by itself. */
 #define REASON_READY      "DependenciesReady"

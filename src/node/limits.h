@@ -21,6 +21,9 @@
 #define NODE_STDIN_HIGH_BYTES (512 * 1024) /* input of an exec that waits for its sandbox; then no more is read from the client */
 #define NODE_STDIN_MAX_BYTES (1 << 20) /* the same with what had been read by then; never reached, else the exec fails */
 #define NODE_PORTS_MAX      32   /* of one Pod that are served on its address; those beyond are reached by port-forward */
+#define NODE_PORT_RETRY_MS  2000 /* a port at a Pod's address that another program has is tried again */
+#define ADDRESS_HOLD_MS     3000 /* after a start: until then a session connects again, which is tried every second */
+#define ADDRESS_SESSIONS_MAX 1024 /* connections that ask for Pods' addresses; more are closed */
 #define NODE_SOCKET_ASKERS_MAX 64 /* routers that ask for sockets: the workers of one, and those at Gateways */
 #define NODE_SOCKET_ASKS_MAX 64  /* of one of them at once; more wait in its socket */
 #define NODE_DIAL_MS        10000 /* to a port of a sandbox */

@@ -1,10 +1,12 @@
 #include "node/node_impl.h"
 
+#include "node/address_demand.h"
 #include "node/claims.h"
 #include "node/event.h"
 #include "node/hook.h"
 #include "node/identity.h"
 #include "node/limits.h"
+#include "node/port_conflict.h"
 #include "node/sockets.h"
 #include "node/streams.h"
 
@@ -244,6 +246,9 @@ static void open_sockets(struct node *n)
     if (dir_listen(n->dir_fd, NODE_SOCKETS_FILE, SOCK_SEQPACKET, &fd, &e) < 0 ||
         sockets_open(n, fd, &n->sockets, &e) < 0)
         log_warn("sockets.open", KV("err", &e)); /* Pods are reached at their addresses */
+    if (dir_listen(n->dir_fd, NODE_ADDRESSES_FILE, SOCK_SEQPACKET, &fd, &e) < 0 ||
+        address_demand_listen(n->address_demand, fd, &e) < 0)
+        log_warn("addresses.open", KV("err", &e));
 }
 
 static void begin(struct node *n)
@@ -260,7 +265,10 @@ static void begin(struct node *n)
     while ((pod = informer_walk_next(&w))) {
         const char *host = object_text(pod, "spec.nodeName");
 
-        if (host && strcmp(host, n->name) == 0 && record_of_pod(n, pod, &r, &e) < 0) {
+        if (!host || strcmp(host, n->name) != 0)
+            continue;
+        address_demand_resume(n->address_demand, pod);
+        if (record_of_pod(n, pod, &r, &e) < 0) {
             r->life.failed = NODE_FAILED_REFUSED;
             r->fail_message = own_strdup(e.msg);
         }
@@ -399,6 +407,8 @@ int node_open(struct ev_loop *loop, const struct node_config *config, struct nod
     n->dir_fd = n->lock_fd = -1;
     n->is_scheduler = config->is_scheduler;
     n->pod_port_min = config->pod_port_min;
+    n->address_demand = address_demand_new(n, config->is_every_address);
+    n->port_conflicts = port_conflicts_new(n);
     n->started = config->started;
     n->ctx = config->ctx;
     if (open_parts(n, config->listen_fd, e) < 0) {
@@ -464,6 +474,7 @@ void node_free(struct node *n)
     streams_close(n->streams);
     claims_close(n->claims);
     crew_close(n->crew);
+    port_conflicts_free(n->port_conflicts);
     exits_close(n->exits);
     if (n->pods)
         informer_close(n->pods);
@@ -476,6 +487,7 @@ void node_free(struct node *n)
         list = r->next_dropped;
         record_free(r);
     }
+    address_demand_free(n->address_demand);
     keymap_done(&n->by_name);
     keymap_done(&n->by_uid);
     addresses_done(&n->addresses);

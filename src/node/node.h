@@ -16,7 +16,9 @@
 #include "ev/loop.h"
 #include "kube/client.h"
 
-#define NODE_SOCKETS_FILE "sockets.sock"
+#define NODE_SOCKETS_FILE    "sockets.sock"
+#define NODE_ADDRESSES_FILE  "addresses.sock"
+#define NODE_ADDRESSES_READY "ready" /* what is answered there (address_demand.h) */
 
 struct node;
 
@@ -26,7 +28,9 @@ struct node_config {
     const char *data;           /* the directory; made where it is missing */
     int listen_fd;              /* where streams are asked for: listens already; taken */
     bool is_scheduler;          /* Pods without a node are bound to this one */
-    uint16_t pod_port_min;      /* no port below it is listened on at Pods' addresses */
+    bool
+        is_every_address; /* ports are listened on at the addresses of all Pods, asked for or not */
+    uint16_t pod_port_min; /* no port below it is listened on at Pods' addresses */
     /* The Pods that were there have been looked at once. */
     ev_fn started;
     void *ctx;

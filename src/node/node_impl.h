@@ -14,6 +14,8 @@
 
 struct streams;
 struct sockets;
+struct address_demand;
+struct port_conflicts;
 struct identity;
 struct ready;
 struct hook;
@@ -52,6 +54,8 @@ struct node {
     struct addresses addresses;
     struct streams *streams;
     struct sockets *sockets;
+    struct address_demand *address_demand;
+    struct port_conflicts *port_conflicts;
     struct identity *identity; /* our Node object */
     struct hook *hooks;        /* that are under way */
     struct ready *asking;      /* sandboxes that are not known to be ready yet */

@@ -293,8 +293,10 @@ static void put_readiness(struct maker *m, struct json_node *list, bool is_done)
 /* Those of others stay as they are. */
 static void keep_others(struct maker *m, struct json_node *list)
 {
-    static const char *const ours[] = { "PodReadyToStartContainers", "Initialized", "Ready",
-                                        "ContainersReady", "PodScheduled" };
+    static const char *const ours[] = {
+        "PodReadyToStartContainers", "Initialized",  "Ready",
+        "ContainersReady",           "PodScheduled", POD_STATUS_ADDRESSES
+    };
     const struct json *was = object_at(m->s->pod, "status.conditions");
 
     JSON_EACH(c, was)
@@ -331,6 +333,9 @@ static void put_conditions(struct maker *m, struct json_node *status)
               is_initialized ? NULL : text);
     put_readiness(m, list, is_done);
     condition(m, list, "PodScheduled", true, NULL, NULL);
+    if (m->s->ports_reason)
+        condition(m, list, POD_STATUS_ADDRESSES,
+                  strcmp(m->s->ports_reason, POD_STATUS_LISTENING) == 0, m->s->ports_reason, NULL);
     keep_others(m, list);
 }
 

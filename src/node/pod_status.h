@@ -11,12 +11,17 @@
 
 #include <time.h>
 
+/* Of Pods whose address is asked for (address_demand.h); claims wait for it. Only the node writes it. */
+#define POD_STATUS_ADDRESSES "silica.dev/PodAddresses"
+#define POD_STATUS_LISTENING "Listening" /* the reason with which it is True */
+
 struct pod_status_spec {
     const struct object *pod;
     const struct life_pod *life;
-    const char *ip;                                        /* of the Pod; "": it has none yet */
-    const char *host_ip;                                   /* of the node */
-    const char *message;                                   /* of life->failed; may be NULL */
+    const char *ip;           /* of the Pod; "": it has none yet */
+    const char *host_ip;      /* of the node */
+    const char *message;      /* of life->failed; may be NULL */
+    const char *ports_reason; /* of POD_STATUS_ADDRESSES; NULL: the Pod does not have it */
     const char *(*image_id)(void *ctx, const char *image); /* may be NULL */
     void *ctx;
     time_t now;

@@ -161,12 +161,50 @@ static void test_when_a_condition_changed(void **state)
     testpod_free();
 }
 
+/* The condition that claims wait for: there while something asks for the address, and never anybody else's. */
+static void test_addresses(void **state)
+{
+    static const char old[] = "{'conditions':[{'type':'silica.dev/PodAddresses','status':'True',"
+                              "'reason':'Listening'},{'type':'x.io/theirs','status':'True'}]}";
+    struct life_container c = { .name = "c", .is_ready = true, .is_started = true };
+    struct life_pod life = { .v = &c, .n = 1 };
+    OWN(json_edit_done) struct json_edit *ed = json_edit_new(0);
+    struct pod_status_spec s = { .life = &life, .ip = "127.64.0.1", .host_ip = "127.0.0.1" };
+    static const struct row {
+        const char *name, *reason, *status;
+    } rows[] = {
+        { "not asked for", NULL, NULL },
+        { "listens", "Listening", "True" },
+        { "waits in a pool", "NotClaimed", "False" },
+        { "taken", "PortTaken", "False" },
+    };
+
+    (void)state;
+    c.now = (struct life_run){ .state = RUN_UP, .has_box = true };
+    s.pod = pod_with(old);
+    EACH(r, rows) {
+        struct json_node *list, *found = NULL;
+
+        s.ports_reason = r->reason;
+        list = json_node_get(pod_status_patch(&s, ed), "conditions");
+        for (size_t i = 0; i < json_node_count(list); i++)
+            if (span_is(json_node_str(json_node_get(json_node_at(list, i), "type")),
+                        POD_STATUS_ADDRESSES))
+                found = json_node_at(list, i);
+        if (!!found != !!r->reason ||
+            (found && (!span_is(json_node_str(json_node_get(found, "reason")), r->reason) ||
+                       !span_is(json_node_str(json_node_get(found, "status")), r->status))))
+            fail_msg("%s", r->name);
+        assert_true(json_node_count(list) == (r->reason ? 7 : 6)); /* theirs stays */
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_container_that_runs),    cmocka_unit_test(test_one_that_crashes),
         cmocka_unit_test(test_one_that_cannot_start),    cmocka_unit_test(test_the_end),
-        cmocka_unit_test(test_when_a_condition_changed),
+        cmocka_unit_test(test_when_a_condition_changed), cmocka_unit_test(test_addresses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

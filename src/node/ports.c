@@ -1,11 +1,15 @@
 #include "node/ports.h"
 
+#include "node/address_demand.h"
 #include "node/dialin.h"
 #include "node/event.h"
 #include "node/limits.h"
 #include "node/make.h"
+#include "node/pod_status.h"
+#include "node/port_conflict.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "net/conn.h"
 #include "net/listen.h"
 #include "net/peer.h"
@@ -28,15 +32,15 @@ struct inbound {
 struct port {
     struct ports *of;
     uint16_t number;
-    struct net_listener
-        *listener; /* NULL: another program has it, or it is below the lowest port */
-    bool is_wanted;
+    struct net_listener *listener;    /* NULL: it is taken, or too low */
+    bool is_wanted, is_low, is_taken; /* told once each */
 };
 
 struct ports {
     struct record *record;
     struct port *v[NODE_PORTS_MAX];
     size_t n;
+    uint64_t retry_ms; /* when those that are taken are tried again, by the monotonic clock */
     struct inbound *inbounds;
 };
 
@@ -114,25 +118,16 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
 
 /* ---- listeners ---- */
 
-static int open_port(struct record *r, struct port *p, struct err *e)
+static void tell(const struct record *r, const char *reason, const char *message)
 {
-    struct net_addr at;
-    char text[NET_ADDR_TEXT_BYTES];
-
-    (void)snprintf(text, sizeof text, "%s:%u", r->ip, p->number);
-    if (net_addr_parse(text, &at, e) < 0 ||
-        net_listen(r->node->loop, &at, on_accept, p, &p->listener, e) < 0) {
-        if (e->sys == EADDRINUSE)
-            return err_set(e, ERR_EXISTS,
-                           "port %u of the Pod's address %s is taken, perhaps by a program that "
-                           "listens on all addresses; port-forward works all the same",
-                           p->number, r->ip);
-        return -1;
-    }
-    return 0;
+    node_event(r->node->events, &(struct event_spec){ .about = r->pod,
+                                                      .node = r->node->name,
+                                                      .is_warning = true,
+                                                      .reason = reason,
+                                                      .message = message });
 }
 
-static void tell_low(struct record *r, uint16_t number)
+static void tell_low(const struct record *r, uint16_t number)
 {
     char text[320];
 
@@ -141,14 +136,40 @@ static void tell_low(struct record *r, uint16_t number)
                    "machine's (silica up --pod-port-min); the router and port-forward reach it",
                    number, r->ip, r->node->pod_port_min);
     log_info("port.low", KV("pod", r->name), KV("port", number));
-    node_event(r->node->events, &(struct event_spec){ .about = r->pod,
-                                                      .node = r->node->name,
-                                                      .is_warning = true,
-                                                      .reason = "PortNotServed",
-                                                      .message = text });
+    tell(r, "PortNotServed", text);
 }
 
-static void want(struct record *r, uint16_t number, struct err *e, int *rc)
+static void tell_failure(const struct record *r, uint16_t number, const struct err *e)
+{
+    char text[sizeof e->msg + 160];
+
+    (void)snprintf(text, sizeof text, "port %u is not listened on at the Pod's address %s: %s",
+                   number, r->ip, e->msg);
+    log_warn("port.listen", KV("pod", r->name), KV("port", number), KV("err", e));
+    tell(r, "PortNotServed", text);
+}
+
+static void open_port(struct record *r, struct port *p)
+{
+    struct net_addr at;
+    struct err e;
+
+    if (!net_addr_of_ip(span_cstr(r->ip), p->number, &at))
+        return;
+    if (net_listen(r->node->loop, &at, on_accept, p, &p->listener, &e) == 0) {
+        p->is_taken = false;
+        return;
+    }
+    if (p->is_taken)
+        return;
+    p->is_taken = true;
+    if (e.sys == EADDRINUSE)
+        port_conflicts_add(r->node->port_conflicts, r, p->number);
+    else
+        tell_failure(r, p->number, &e);
+}
+
+static void want(struct record *r, uint16_t number)
 {
     struct ports *ps = r->ports;
     struct port *p;
@@ -158,20 +179,21 @@ static void want(struct record *r, uint16_t number, struct err *e, int *rc)
             ps->v[i]->is_wanted = true;
             return;
         }
-    if (ps->n == LEN(ps->v))
+    if (!number || ps->n == LEN(ps->v))
         return; /* port-forward reaches them */
     p = NEW(struct port);
     p->of = ps;
     p->number = number;
     p->is_wanted = true;
+    p->is_low = number < r->node->pod_port_min;
     ps->v[ps->n++] = p;
-    if (number < r->node->pod_port_min)
+    if (p->is_low)
         tell_low(r, number);
-    else if (open_port(r, p, e) < 0)
-        *rc = -1;
+    else
+        open_port(r, p);
 }
 
-static void want_declared(struct record *r, size_t at, struct err *e, int *rc)
+static void want_declared(struct record *r, size_t at)
 {
     const struct json *list = json_get(record_spec(r, at), "ports");
 
@@ -181,8 +203,23 @@ static void want_declared(struct record *r, size_t at, struct err *e, int *rc)
         uint64_t number;
 
         if ((!protocol || span_is(span_cstr(protocol), "TCP")) &&
-            json_u64(json_get(port, "containerPort"), &number) && number && number <= UINT16_MAX)
-            want(r, (uint16_t)number, e, rc);
+            json_u64(json_get(port, "containerPort"), &number) && number <= UINT16_MAX)
+            want(r, (uint16_t)number);
+    }
+}
+
+static void want_all(struct record *r)
+{
+    uint16_t served[MAKE_PORTS_MAX];
+    size_t n;
+
+    for (size_t i = 0; i < r->life.n; i++) {
+        if (r->life.v[i].is_init && !r->life.v[i].is_sidecar)
+            continue;
+        n = make_server_ports(r, i, served);
+        for (size_t k = 0; k < n; k++)
+            want(r, served[k]);
+        want_declared(r, i);
     }
 }
 
@@ -193,39 +230,93 @@ static void close_port(struct port *p)
     free(p);
 }
 
-int ports_sync(struct record *r, struct err *e)
+static void close_unwanted(struct ports *ps)
 {
-    uint16_t served[MAKE_PORTS_MAX];
-    size_t kept = 0, n;
-    int rc = 0;
+    size_t kept = 0;
 
-    if (!r->pod || !*r->ip || r->life.is_leaving || record_running(r) == SIZE_MAX ||
-        object_label(r->pod, WARM_POOL)) {
-        ports_close(r);
-        return 0;
+    for (size_t i = 0; i < ps->n; i++) {
+        if (ps->v[i]->is_wanted)
+            ps->v[kept++] = ps->v[i];
+        else
+            close_port(ps->v[i]);
     }
+    ps->n = kept;
+}
+
+static bool has_taken(const struct ports *ps)
+{
+    for (size_t i = 0; i < ps->n; i++)
+        if (ps->v[i]->is_taken)
+            return true;
+    return false;
+}
+
+static void retry(struct record *r)
+{
+    struct ports *ps = r->ports;
+    uint64_t now_ms = time_mono_ms();
+
+    if (ps->retry_ms && now_ms >= ps->retry_ms) {
+        for (size_t i = 0; i < ps->n; i++)
+            if (ps->v[i]->is_taken)
+                open_port(r, ps->v[i]);
+        ps->retry_ms = 0;
+    }
+    if (!has_taken(ps))
+        ps->retry_ms = 0;
+    else if (!ps->retry_ms)
+        ps->retry_ms = now_ms + NODE_PORT_RETRY_MS;
+}
+
+static enum ports_state sync_open(struct record *r)
+{
     if (!r->ports) {
         r->ports = NEW(struct ports);
         r->ports->record = r;
     }
     for (size_t i = 0; i < r->ports->n; i++)
         r->ports->v[i]->is_wanted = false;
-    for (size_t i = 0; i < r->life.n; i++) {
-        if (r->life.v[i].is_init && !r->life.v[i].is_sidecar)
-            continue;
-        n = make_server_ports(r, i, served);
-        for (size_t k = 0; k < n; k++)
-            want(r, served[k], e, &rc);
-        want_declared(r, i, e, &rc);
+    want_all(r);
+    close_unwanted(r->ports);
+    retry(r);
+    return has_taken(r->ports) ? PORTS_TAKEN : PORTS_OPEN;
+}
+
+void ports_sync(struct record *r)
+{
+    bool is_asked = r->pod && *r->ip && !r->life.is_leaving && record_running(r) != SIZE_MAX &&
+                    address_demand_has(r);
+
+    if (is_asked && !object_label(r->pod, WARM_POOL)) {
+        r->ports_state = sync_open(r);
+        return;
     }
-    for (size_t i = 0; i < r->ports->n; i++) {
-        if (r->ports->v[i]->is_wanted)
-            r->ports->v[kept++] = r->ports->v[i];
-        else
-            close_port(r->ports->v[i]);
+    ports_close(r);
+    r->ports_state = is_asked ? PORTS_UNCLAIMED : PORTS_UNASKED;
+}
+
+const char *ports_reason(const struct record *r)
+{
+    switch (r->ports_state) {
+    case PORTS_UNCLAIMED:
+        return "NotClaimed";
+    case PORTS_OPEN:
+        return POD_STATUS_LISTENING;
+    case PORTS_TAKEN:
+        return "PortTaken";
+    case PORTS_UNASKED:
+        break;
     }
-    r->ports->n = kept;
-    return rc;
+    return NULL;
+}
+
+uint64_t ports_wait_ms(const struct record *r)
+{
+    uint64_t now_ms = time_mono_ms();
+
+    if (!r->ports || !r->ports->retry_ms)
+        return UINT64_MAX;
+    return r->ports->retry_ms > now_ms ? r->ports->retry_ms - now_ms : 1;
 }
 
 void ports_close(struct record *r)

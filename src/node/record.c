@@ -2,6 +2,7 @@
 
 #include "isolate/dir.h"
 #include "kube/time.h"
+#include "node/address_demand.h"
 #include "node/hook.h"
 #include "node/limits.h"
 #include "node/node_impl.h"
@@ -115,6 +116,7 @@ void record_free(struct record *r)
 
     ports_close(r);
     volumes_in_use_release(r);
+    address_demand_forget(r);
     keymap_remove(&n->by_name, &r->by_name);
     keymap_remove(&n->by_uid, &r->by_uid);
     addresses_give(&n->addresses, r->ip);

@@ -20,6 +20,14 @@
 struct node;
 struct ports;
 
+/* How it stands with the ports at a Pod's address (ports.h). */
+enum ports_state {
+    PORTS_UNASKED,   /* nothing asks for them */
+    PORTS_UNCLAIMED, /* they are asked for, but not before the Pod is claimed */
+    PORTS_OPEN,
+    PORTS_TAKEN, /* another program has one of them; the others are open */
+};
+
 /* Beside life.v[i]. */
 struct record_part {
     char name[RUN_CONTAINER_MAX_BYTES + 1];
@@ -36,13 +44,15 @@ struct record {
     struct life_pod life;
     struct record_part *parts;
     char ip[ADDRESS_TEXT_BYTES]; /* "": none yet */
-    struct ports *ports;         /* that are served on it; NULL: none (ports.h) */
-    char *fail_message;          /* with life.failed */
-    struct needs needs;          /* as they were when a container was last started */
-    bool is_failure_told;        /* an Event has told of life.failed */
-    uint64_t tend_ms;            /* when it is next looked after (tend.h), by the monotonic clock */
-    bool has_no_volumes;         /* they are removed */
-    char **in_use; /* claims' directories that its sandboxes have (volumes_in_use.h) */
+    struct ports *ports;         /* that are listened on there; NULL: none (ports.h) */
+    enum ports_state ports_state;
+    bool is_address_awaited; /* address_demand.h counts it */
+    char *fail_message;      /* with life.failed */
+    struct needs needs;      /* as they were when a container was last started */
+    bool is_failure_told;    /* an Event has told of life.failed */
+    uint64_t tend_ms;        /* when it is next looked after (tend.h), by the monotonic clock */
+    bool has_no_volumes;     /* they are removed */
+    char **in_use;           /* claims' directories that its sandboxes have (volumes_in_use.h) */
     size_t in_use_count;
     bool is_pod_noted; /* an Event has told of fields that are not served */
 };

@@ -2,6 +2,7 @@
  * status is written, if it is not so already. Nothing is remembered between two looks that a third could not find out. */
 #include "node/pass.h"
 
+#include "node/address_demand.h"
 #include "node/fetch.h"
 #include "node/hook.h"
 #include "node/limits.h"
@@ -327,6 +328,7 @@ static void advance(struct pass *p)
         return;
     }
     if (is_over(r)) {
+        address_demand_see(r, r->pod);
         pass_finish(p, UINT64_MAX);
         return;
     }

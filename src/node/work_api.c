@@ -1,6 +1,7 @@
 /* What a look at a Pod says to the API server: whose the Pod is, how it stands, that it is gone. */
 #include "node/pass.h"
 
+#include "node/address_demand.h"
 #include "node/event.h"
 #include "node/limits.h"
 #include "node/pod_status.h"
@@ -106,8 +107,10 @@ static void on_status(void *ctx, const struct kube_answer *answer)
 
     if (is_refused(p, "status", answer))
         return;
-    if (answer->object)
+    if (answer->object) {
         informer_learn(p->node->pods, answer->object);
+        address_demand_see(p->record, answer->object);
+    }
     pass_finish(p, p->wait_ms);
 }
 
@@ -132,6 +135,7 @@ static bool make_patch(struct pass *p, struct buf *body, struct err *e)
                                                          .life = &r->life,
                                                          .ip = r->ip,
                                                          .host_ip = NODE_HOST_IP,
+                                                         .ports_reason = ports_reason(r),
                                                          .message = r->fail_message,
                                                          .image_id = image_id,
                                                          .ctx = p->node,
@@ -154,11 +158,11 @@ void pass_write_status(struct pass *p, uint64_t wait_ms)
     struct record *r = p->record;
     struct err e;
 
-    p->wait_ms = wait_ms;
-    if (ports_sync(r, &e) < 0)
-        pass_tell(p, SIZE_MAX, true, "PortTaken", e.msg);
+    ports_sync(r);
+    p->wait_ms = MIN(wait_ms, ports_wait_ms(r));
     if (!r->pod || !make_patch(p, &body, &e)) {
-        pass_finish(p, wait_ms);
+        address_demand_see(r, r->pod);
+        pass_finish(p, p->wait_ms);
         return;
     }
     log_info("pod.status", KV("namespace", r->namespace), KV("pod", r->name),

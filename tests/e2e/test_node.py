@@ -18,7 +18,7 @@ SLEEP = ["sleep", "4721"]
 
 @pytest.fixture(scope="module")
 def machine():
-    with Machine() as m:
+    with Machine(node_options=["--pod-addresses"]) as m:
         yield m
         m.kubectl("delete", "pods", "--all", "--wait=false", "--grace-period=1")
         m.wait(lambda: not m.leftovers(), "nothing left")

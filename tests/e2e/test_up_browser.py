@@ -25,7 +25,7 @@ HTML = {"accept": "text/html,application/xhtml+xml"}
 
 @pytest.fixture(scope="module")
 def up():
-    with Up() as started:
+    with Up("--pod-addresses") as started:
         started.wait_warm()
         yield started
 

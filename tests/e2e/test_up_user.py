@@ -16,7 +16,7 @@ STRANGER = 65533
 
 @pytest.fixture(scope="module")
 def up():
-    with ups.as_caller("user") as started:
+    with ups.as_caller("user", "--pod-addresses") as started:
         yield started
 
 

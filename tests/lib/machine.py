@@ -74,12 +74,12 @@ class Process:
 
 
 class Machine:
-    def __init__(self, with_controller=False, who="root"):
+    def __init__(self, with_controller=False, who="root", node_options=()):
         """who: `user` is an account that has nothing but its uid, `ranged` one with a range of ids, where the tests run as root."""
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="silica-machine-"))
         self.data = self.directory / "node"
         self.data.mkdir(mode=0o700)
-        self.wrap = []
+        self.wrap, self.node_options = [], node_options
         if who != "root" and os.geteuid() == 0:
             uid = NOBODY if who == "user" else caller.RANGED
             self.wrap = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -105,7 +105,7 @@ class Machine:
             raise
 
     def start_node(self):
-        self.node = Process(self, "node", "--kubeconfig", self.api.kubeconfig, "--data", self.data, "--node-name", NODE)
+        self.node = Process(self, "node", "--kubeconfig", self.api.kubeconfig, "--data", self.data, "--node-name", NODE, *self.node_options)
 
     # ---- objects ----
 

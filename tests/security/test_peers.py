@@ -78,7 +78,7 @@ print(served)
 
 @pytest.fixture(scope="module", params=["root", "user"])
 def up(request):
-    with ups.as_caller(request.param, "--router-workers=1") as started:
+    with ups.as_caller(request.param, "--router-workers=1", "--pod-addresses") as started:
         started.others = [OTHER] if request.param == "root" else [OTHER, 0]
         yield started
 

@@ -46,7 +46,7 @@ def up():
         kubectl = pathlib.Path(controlplane.peer("kubectl"))
     except controlplane.Unavailable as e:
         pytest.skip(str(e))
-    with Up() as started:
+    with Up("--pod-addresses") as started:  # the SDK's modes by address
         # The Kubernetes client reads KUBECONFIG when it is imported, and the SDK runs `kubectl`.
         os.environ["KUBECONFIG"] = started.ready["kubeconfig"]
         os.environ["PATH"] = f"{kubectl.parent}:{os.environ['PATH']}"

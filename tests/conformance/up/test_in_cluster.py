@@ -1,9 +1,13 @@
-"""A program under `silica in-cluster` finds what a Pod would: the SDK's in-cluster modes by address and by name, with nothing set."""
+"""A program under `silica in-cluster` finds what a Pod would: the SDK's in-cluster modes by address and by name, with nothing set. The system
+was not told to listen at Pods' addresses: the session asks for it."""
 
+import json
 import sys
 
 import pytest
 from conftest import EXTENSIONS, HAS_POOLS, RELEASE
+
+from lib.up import Up
 
 BEGIN = f"""
 import asyncio, os
@@ -59,14 +63,29 @@ except client.ApiException as e:
 """
 
 
-def test_by_address_and_by_name(up, apply):
+@pytest.fixture(scope="module")
+def up():
+    with Up() as started:
+        started.wait_warm()
+        yield started
+
+
+def serve(up):
+    """A pool whose sandboxes have a Service."""
+    template = up.api.call("GET", f"/apis/{EXTENSIONS}/namespaces/default/sandboxtemplates/python-sandbox-template")
+    for kind, name, spec in (("SandboxTemplate", "served", {**template["spec"], "service": True}),
+                             ("SandboxWarmPool", "served-warmpool", {"replicas": 1, "sandboxTemplateRef": {"name": "served"}})):
+        up.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": EXTENSIONS, "kind": kind, "metadata": {"name": name}, "spec": spec}))
+    up.wait_warm("served-warmpool")
+
+
+def test_by_address_and_by_name(up):
     """One program for all of it: to load the Kubernetes client takes longer than all that it does here."""
     parts, want = [BEGIN, BY_NAME.format(namespace="agent-sandbox-system" if HAS_POOLS else "default")], ["router by name", "sandbox by name"]
     if RELEASE >= (0, 4):
         parts, want = [*parts, BY_ADDRESS], [*want, "by address", "async"]
     if RELEASE >= (1, 0):
-        template = up.api.call("GET", f"/apis/{EXTENSIONS}/namespaces/default/sandboxtemplates/python-sandbox-template")
-        apply("served", {**template["spec"], "service": True})
+        serve(up)
         parts, want = [*parts, SERVED], [*want, "service by name"]
     done = up.run("in-cluster", "-n", "default", "--", sys.executable, "-c", "".join([*parts, TRY_MORE]))
     assert done.stdout.splitlines() == [*want, "403"], done.stdout + done.stderr
