@@ -13,6 +13,14 @@ uint64_t time_mono_ms(void)
     return time_mono_us() / 1000;
 }
 
+uint64_t time_wall_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 uint64_t time_coarse_ms(void)
 {
     struct timespec t;

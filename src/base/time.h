@@ -11,6 +11,7 @@
 
 uint64_t time_mono_ms(void);
 uint64_t time_mono_us(void);
+uint64_t time_wall_ms(void); /* since 1970 */
 /* The same clock as of the last tick of the kernel, some milliseconds ago at most, for a fraction of the price. */
 uint64_t time_coarse_ms(void);
 /* "2026-11-16T09:30:00.123Z"; with_ms false leaves the fraction out. */

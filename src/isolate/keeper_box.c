@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "isolate/id_range.h"
+#include "base/time.h"
 #include "isolate/limits.h"
 #include "isolate/logfile.h"
 
@@ -24,14 +25,6 @@
 #define STATUS_MAX_BYTES 64 /* two short lines of PID 1 */
 
 static const char *const stream_names[] = { "stdout", "stderr" };
-
-static uint64_t wall_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- the table ---- */
 
@@ -285,7 +278,7 @@ static void box_ended(void *ctx)
         bool is_late = b->exit.end == STATE_TIMED_OUT;
 
         b->exit.code = is_late ? 124 : code_of(b->child.wait_status);
-        b->exit.ended_ms = wall_ms();
+        b->exit.ended_ms = time_wall_ms();
         b->has_exit = true;
     }
     if (b->state == KEPT_STARTED)
@@ -343,7 +336,7 @@ static void take_exit(struct kept *b, struct span number)
         return;
     b->has_exit = true;
     b->exit.code = (int)code;
-    b->exit.ended_ms = wall_ms();
+    b->exit.ended_ms = time_wall_ms();
     ev_timer_stop(b->keeper->loop, &b->timeout);
     catch_up(&b->out[0]);
     catch_up(&b->out[1]);
@@ -411,7 +404,7 @@ void kept_made(struct kept *b, const struct spawner_answer *answer)
         own_fd_close(&b->fds[i]);
     buf_done(&b->spec_text);
     b->run.box = answer->box;
-    b->run.created_ms = wall_ms();
+    b->run.created_ms = time_wall_ms();
     memcpy(b->run.unenforced, answer->unenforced, sizeof b->run.unenforced);
     b->state = KEPT_STARTED;
     ev_child_watch(b->keeper->kids, &b->child, b->run.box.pid, box_ended, b);

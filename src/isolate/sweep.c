@@ -1,11 +1,10 @@
 #include "isolate/sweep.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "isolate/limits.h"
 #include "isolate/spec.h"
 #include "isolate/state.h"
-
-#include <time.h>
 
 struct sweeper {
     const struct dir *dir;
@@ -62,9 +61,7 @@ static bool sweep_box(void *ctx, const char *name)
     }
     if (state_get_exit(fd, &x, &e) == 0)
         return true; /* its end is on record */
-    x = (struct state_exit){ .end = STATE_LOST,
-                             .code = 137,
-                             .ended_ms = (uint64_t)time(NULL) * 1000 };
+    x = (struct state_exit){ .end = STATE_LOST, .code = 137, .ended_ms = time_wall_ms() };
     if (state_put_exit(fd, &x, &e) < 0)
         log_error("sweep.exit", KV("sandbox", name), KV("err", &e));
     s->count.lost++;

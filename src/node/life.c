@@ -46,23 +46,49 @@ uint64_t life_pause_ms(const struct life_container *c)
                            : backoff_ms(LIFE_PAUSE_FIRST_MS, LIFE_PAUSE_MOST_MS, c->crashes - 1);
 }
 
+/* When the last of its containers was lost, if all of them are down and one comes back: with them went the namespaces that
+ * they shared and the volumes in memory, so the Pod begins anew. 0: it does not. */
+static uint64_t lost_ms(const struct life_pod *p)
+{
+    uint64_t at_ms = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct life_container *c = &p->v[i];
+
+        if (c->is_init)
+            continue;
+        if (c->now.state == RUN_UP)
+            return 0;
+        if (c->now.is_lost && life_comes_back(p, c))
+            at_ms = MAX(at_ms, c->now.ended_ms);
+    }
+    return at_ms;
+}
+
+/* An init container that did its work for what was lost since. */
+static bool begins_anew(const struct life_pod *p, const struct life_container *c)
+{
+    return c->is_init && !c->is_sidecar && c->now.state == RUN_OVER && c->now.exit_code == 0 &&
+           c->now.ended_ms <= lost_ms(p);
+}
+
 /* The next container may begin. */
-static bool is_passed(const struct life_container *c)
+static bool is_passed(const struct life_pod *p, const struct life_container *c)
 {
     if (c->is_sidecar)
         return c->now.state == RUN_UP && c->is_started;
-    return c->now.state == RUN_OVER && c->now.exit_code == 0;
+    return c->now.state == RUN_OVER && c->now.exit_code == 0 && !begins_anew(p, c);
 }
 
 bool life_is_initialized(const struct life_pod *p)
 {
-    bool is_passed_all = true;
+    bool is_passed_all = true, is_anew = lost_ms(p) != 0;
 
     for (size_t i = 0; i < p->n; i++) {
         /* A container that ran says that those before it have done theirs, whatever became of their traces. */
-        if (!p->v[i].is_init && has_begun(&p->v[i]))
+        if (!is_anew && !p->v[i].is_init && has_begun(&p->v[i]))
             return true;
-        if (p->v[i].is_init && !is_passed(&p->v[i]))
+        if (p->v[i].is_init && !is_passed(p, &p->v[i]))
             is_passed_all = false;
     }
     return is_passed_all;
@@ -193,7 +219,7 @@ static struct life_step keep_one(const struct life_pod *p, size_t at, uint64_t n
 
     if (c->now.state == RUN_UP)
         return c->must_end ? end_one(c, at, c->end_by_ms, now_ms) : rest(UINT64_MAX);
-    if (c->now.state == RUN_NONE || life_comes_back(p, c))
+    if (c->now.state == RUN_NONE || life_comes_back(p, c) || begins_anew(p, c))
         return start_one(p, at, now_ms);
     return rest(UINT64_MAX);
 }
@@ -218,7 +244,7 @@ struct life_step life_next(const struct life_pod *p, uint64_t now_ms)
         if (step.what != LIFE_REST)
             return step;
         wait.wait_ms = MIN(wait.wait_ms, step.wait_ms);
-        if ((c->is_init && !is_initialized && !is_passed(c)) || c->now.is_starting)
+        if ((c->is_init && !is_initialized && !is_passed(p, c)) || c->now.is_starting)
             return wait; /* the next one waits for it */
     }
     return wait;
@@ -249,6 +275,11 @@ void life_begin(struct life_container *c)
     c->is_started = c->is_ready = c->must_end = false;
 }
 
+bool life_was_steady(const struct life_run *r)
+{
+    return r->state == RUN_OVER && until(r->ended_ms, r->began_ms) >= LIFE_STEADY_MS;
+}
+
 void life_end(struct life_container *c, int exit_code, uint64_t ended_ms)
 {
     struct life_run *r = &c->now;
@@ -256,7 +287,7 @@ void life_end(struct life_container *c, int exit_code, uint64_t ended_ms)
     r->state = RUN_OVER;
     r->exit_code = exit_code;
     r->ended_ms = ended_ms;
-    c->crashes = until(ended_ms, r->began_ms) >= LIFE_STEADY_MS ? 1 : c->crashes + 1;
+    c->crashes = life_was_steady(r) ? 1 : c->crashes + 1;
     r->is_starting = r->is_hooking = false;
     c->is_started = c->is_ready = c->must_end = false;
 }

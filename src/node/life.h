@@ -34,7 +34,7 @@ struct life_run {
     bool is_hooking;  /* its preStop hook is */
     bool was_hooked;  /* that is over, well or not */
     bool was_told;    /* TERM was sent */
-    bool is_lost;     /* ended with its keeper, which was killed */
+    bool is_lost;     /* ended with its keeper, which was killed, or with the machine */
     int exit_code;
     const char *
         reason; /* of an end that needs another word than Completed or Error; a constant, or NULL */
@@ -96,6 +96,8 @@ struct life_step life_next(const struct life_pod *p, uint64_t now_ms);
 void life_begin(struct life_container *c);
 /* Its `now` has ended; counts how often. */
 void life_end(struct life_container *c, int exit_code, uint64_t ended_ms);
+/* It ran for so long that its end is not one of a row. */
+bool life_was_steady(const struct life_run *r);
 /* It ended, and will be started again. */
 bool life_comes_back(const struct life_pod *p, const struct life_container *c);
 /* The pause before that, from its end on. */

@@ -5,6 +5,7 @@
  *   =N       over with code N        *        (after +) TERM was sent
  *   +^       has a preStop hook      +^~, +^. that is under way, is over
  *   +>       its postStart hook is under way
+ *   =N%      that was lost            =N&      over a little later than the others
  */
 #include "node/life.h"
 
@@ -40,7 +41,8 @@ static void read_container(const char *word, struct life_container *c)
     } else if (*how == '=') {
         c->now.has_box = true;
         c->now.began_ms = NOW - 5000;
-        life_end(c, how[1] - '0', NOW - 1000);
+        life_end(c, how[1] - '0', strchr(how, '&') ? NOW - 500 : NOW - 1000);
+        c->now.is_lost = strchr(how, '%') != NULL;
         c->crashes = strchr(how, '#') ? (unsigned)(strchr(how, '#')[1] - '0') : 1;
     }
     if (strchr(how, '?')) { /* it could not be started */
@@ -115,6 +117,18 @@ static const struct row {
     { "a:=1<", 'A', "remove 0 before", "Running" },
     { "a:=0 a:+", 'N', "rest", "Running" },
     { "a:=1 a:=0", 'N', "rest", "Failed" },
+    { "a:=7%", 'A', "start 0", "Running" },
+    { "a:=7%", 'F', "start 0", "Running" },
+    { "a:=7%", 'N', "rest", "Failed" },
+    { "a:=7%#2", 'A', "rest 9000", "Running" },
+    { "i:=0 a:=7%", 'A', "start 0", "Pending" }, /* what it made may be lost, too */
+    { "i:=0& a:=7%", 'A', "start 1", "Running" },
+    { "i:=0 i:=0& a:=7%", 'A', "start 0", "Pending" },
+    { "i:=0& i:=0 a:=7%", 'A', "start 1", "Pending" },
+    { "i:=0 a:=7%", 'N', "rest", "Failed" },
+    { "i:=0 a:+ a:=7%", 'A', "start 2", "Running" },
+    { "i:=0 a:=0 a:=7%", 'F', "start 0", "Pending" },
+    { "s:=7% a:=7%", 'F', "start 0", "Pending" },
     { "a:-?", 'A', "rest 3000", "Pending" },
     { "a:-? a:-", 'A', "start 1", "Pending" },
     { "a:+!", 'A', "tell 0", "Running" },

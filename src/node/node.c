@@ -11,6 +11,7 @@
 #include "node/streams.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "isolate/dir.h"
 #include "net/tls.h"
 #include "isolate/ranged.h"
@@ -40,10 +41,7 @@ void node_own_name(char name[NODE_NAME_BYTES])
 
 uint64_t node_wall_ms(void)
 {
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return time_wall_ms();
 }
 
 void node_wake(struct node *n, const struct record *r)

@@ -137,6 +137,15 @@ void record_free(struct record *r)
 
 /* ---- what stands in the engine's directory ---- */
 
+/* No code of the container's: it ends as one that was killed, and is started again by its policy, as after a reboot. */
+static void note_lost(struct life_run *run)
+{
+    run->is_lost = true;
+    life_say(
+        run,
+        "The sandbox ended with the process that kept it, which was killed, or with the machine.");
+}
+
 static struct life_run run_of(const struct engine_info *info, uint32_t attempt)
 {
     struct life_run run = {
@@ -147,7 +156,8 @@ static struct life_run run_of(const struct engine_info *info, uint32_t attempt)
         run.state = RUN_OVER;
         run.exit_code = info->exit_code;
         run.ended_ms = info->ended_ms ? info->ended_ms : info->created_ms;
-        run.is_lost = info->status == ENGINE_LOST;
+        if (info->status == ENGINE_LOST)
+            note_lost(&run);
         run.reason = info->is_oom ? LIFE_REASON_OOM : NULL;
     }
     return run;
@@ -166,7 +176,8 @@ static void add_words(struct record *r, size_t at, struct life_run *run,
         dir_open_box(&dir, info->name, &fd, &ignored) < 0)
         return;
     words_of_box(fd, info->exit_code && words_are_wanted(record_spec(r, at)), words);
-    life_say(run, words);
+    if (*words || !run->is_lost)
+        life_say(run, words);
 }
 
 bool record_add_box(struct record *r, const struct run_id *id, const struct engine_info *info)
@@ -186,7 +197,10 @@ bool record_add_box(struct record *r, const struct run_id *id, const struct engi
     }
     c->now = run_of(info, id->attempt);
     add_words(r, at, &c->now, info);
-    c->crashes = c->now.attempt + (c->now.state == RUN_OVER);
+    c->crashes =
+        life_was_steady(&c->now) || c->now.is_lost
+            ? 1 /* lost before we came: after a reboot nothing waits, as under a new kubelet */
+            : c->now.attempt + (c->now.state == RUN_OVER);
     r->parts[at].has_news = c->now.state == RUN_UP; /* it is watched from then on */
     return true;
 }
@@ -247,7 +261,8 @@ static void add_status(struct record *r, const struct json *status)
         return;
     /* It ran when it was last heard of, and left no trace. */
     c->now.state = RUN_OVER;
-    c->now.is_lost = true;
+    note_lost(&c->now);
+    c->crashes = 1;
     c->now.exit_code = 137;
     c->now.began_ms = time_of(json_get(json_get(state, "running"), "startedAt"));
     c->now.ended_ms = node_wall_ms();
@@ -272,7 +287,7 @@ void record_take_info(struct record *r, size_t at, const struct engine_info *inf
         return;
     if (!info) {
         c->now.has_box = false;
-        c->now.is_lost = true;
+        note_lost(&c->now);
         life_end(c, 137, node_wall_ms());
         return;
     }
@@ -280,7 +295,8 @@ void record_take_info(struct record *r, size_t at, const struct engine_info *inf
         c->now.began_ms = info->created_ms;
     if (!info->has_exit)
         return;
-    c->now.is_lost = info->status == ENGINE_LOST;
+    if (info->status == ENGINE_LOST)
+        note_lost(&c->now);
     c->now.reason = info->is_oom ? LIFE_REASON_OOM : NULL;
     life_end(c, info->exit_code, info->ended_ms ? info->ended_ms : node_wall_ms());
 }
@@ -350,10 +366,6 @@ void record_update(struct record *r, struct object *pod)
                 ? (uint64_t)t.tv_sec * 1000 + 999
                 : 0;
     }
-    for (size_t i = 0; i < r->life.n; i++)
-        if (r->life.v[i].now.is_lost)
-            fail(r, NODE_FAILED_LOST,
-                 "The sandbox ended because the process that kept it was killed.");
 }
 
 size_t record_running(const struct record *r)

@@ -65,11 +65,16 @@ def test_the_keeper_is_killed(machine):
     m.apply(pod("lost", command=["sleep", mark]))
     m.wait_ready("lost")
     os.kill(m.keeper(), signal.SIGKILL)
-    found = m.wait_phase("lost", "Failed")
-    assert found["status"]["reason"] == "SandboxLost"
-    assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
-    m.wait(lambda: any(reason == "SandboxLost" for reason, _ in m.events("lost")), "an Event")
-    wait_until(lambda: not proc.with_argument(mark), 30)
+    rows = m.wait(lambda: [row for row in m.status("lost")["containerStatuses"] if row["restartCount"] == 1 and row["ready"]], "it is back")
+    assert rows[0]["lastState"]["terminated"]["exitCode"] == 137
+    assert "Started" in dict(m.events("lost"))
+    wait_until(lambda: len(proc.with_argument(mark)) == 2, 30)  # PID 1, and the command: of the new one alone
+    m.apply(pod("never", command=["sleep", "4729"], restartPolicy="Never"))
+    m.wait_ready("never")
+    os.kill(m.keeper(), signal.SIGKILL)
+    found = m.wait_phase("never", "Failed")
+    ended = found["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ended["exitCode"] == 137 and "the process that kept it" in ended["message"], ended
     m.apply(pod("next", command=["sleep", "4723"]))
     m.wait_ready("next")
     rest(m)

@@ -141,12 +141,24 @@ def test_it_counts_as_memory_of_the_container(machine):
 
 def test_the_keeper_is_killed(machine):
     m = machine
-    m.apply(pod("lost", command=SLEEP, volumes=[memory()], volumeMounts=[at("/mem")]))
+    m.apply(pod("lost", command=SLEEP, volumes=[memory()], volumeMounts=[at("/mem")], restartPolicy="Never"))
     m.wait_ready("lost")
     _, namespace = holder(m.keeper())
     assert namespace and not nobody_has(namespace)
     os.kill(m.keeper(), signal.SIGKILL)
-    assert m.wait_phase("lost", "Failed")["status"]["reason"] == "SandboxLost"
+    m.wait_phase("lost", "Failed")
     m.wait(lambda: nobody_has(namespace), "it is gone with its keeper")
     m.delete("lost")
+    m.wait(lambda: not m.leftovers() and volumes(m) == [], "nothing left")
+
+
+def test_a_container_that_starts_again_after_its_keeper_was_killed(machine):
+    m = machine
+    m.apply(pod("back", command=SLEEP, volumes=[memory()], volumeMounts=[at("/mem")]))
+    m.wait_ready("back")
+    m.kubectl("exec", "back", "--", "touch", "/mem/x")
+    os.kill(m.keeper(), signal.SIGKILL)
+    m.wait(lambda: [row for row in m.status("back")["containerStatuses"] if row["restartCount"] == 1 and row["ready"]], "it is back")
+    assert m.kubectl("exec", "back", "--", "ls", "/mem") == ""  # as on a machine that was switched off
+    m.delete("back")
     m.wait(lambda: not m.leftovers() and volumes(m) == [], "nothing left")
