@@ -4,11 +4,14 @@
 #include "apiserver/pki.h"
 #include "apiserver/proven.h"
 #include "base/str.h"
+#include "kube/time.h"
 #include "net/tls.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#define BOUND_LEEWAY_S 60 /* as kube-apiserver has it */
 
 static int finish(struct user *u, const char *how, struct err *e)
 {
@@ -39,20 +42,39 @@ static bool read_certificate(const struct conn_filter *f, struct user *u, struct
 
 /* ---- tokens ---- */
 
-/* The account, and the Pod where there is one, must still be those the token was made for. */
+/* What is being deleted counts for a minute after its grace, so that last words are heard; finalizers do not prolong it. */
+static bool is_ending(const struct object *o)
+{
+    const char *text = object_is_deleting(o) ? object_text(o, "metadata.deletionTimestamp") : NULL;
+    struct timespec at;
+
+    return text && kube_time_parse(span_cstr(text), &at) && time(NULL) > at.tv_sec + BOUND_LEEWAY_S;
+}
+
+/* The object that a token is bound to, if to any, is there, and is the same. */
+static bool is_bound_alive(struct apiserver *s, const struct token_claims *c)
+{
+    static const char *const plurals[] = { NULL, "pods", "secrets", "nodes" };
+    struct shelf_key key = { .namespace = c->bound == TOKEN_BOUND_NODE ? "" : c->namespace,
+                             .name = c->bound_name };
+    const struct object *o;
+
+    if (c->bound == TOKEN_BOUND_NONE)
+        return true;
+    key.kind = op_number(kind_find("", "v1", plurals[c->bound]));
+    o = store_get(s->store, STORE_COMMITTED, &key);
+    return o && strcmp(object_uid(o), c->bound_uid) == 0 && !is_ending(o);
+}
+
+/* The account, and what the token is bound to, must still be those the token was made for. */
 static bool is_alive(struct apiserver *s, const struct token_claims *c)
 {
     struct shelf_key key = { op_number(kind_find("", "v1", "serviceaccounts")), c->namespace,
                              c->name };
-    const struct object *account = store_get(s->store, STORE_COMMITTED, &key), *pod;
+    const struct object *account = store_get(s->store, STORE_COMMITTED, &key);
 
-    if (!account || strcmp(object_uid(account), c->uid) != 0 || object_is_deleting(account))
-        return false;
-    if (!c->pod_name[0])
-        return true;
-    key = (struct shelf_key){ op_number(kind_find("", "v1", "pods")), c->namespace, c->pod_name };
-    pod = store_get(s->store, STORE_COMMITTED, &key);
-    return pod && strcmp(object_uid(pod), c->pod_uid) == 0;
+    return account && strcmp(object_uid(account), c->uid) == 0 && !object_is_deleting(account) &&
+           is_bound_alive(s, c);
 }
 
 static bool has_audience(const struct token_claims *c, const char *audience)
@@ -113,7 +135,7 @@ int authn_token(struct apiserver *s, struct span token, const char *audience, st
     *why = "for another audience";
     if (!has_audience(&claims, audience ? audience : TOKEN_ISSUER))
         return -1;
-    *why = "its account is gone";
+    *why = "its account, or the object it is bound to, is gone";
     return is_alive(s, &claims) ? become_account(u, &claims, &e) : -1;
 }
 

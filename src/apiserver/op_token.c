@@ -55,24 +55,76 @@ static int read_lifetime(struct json_node *spec, int64_t *ret, struct status *st
     return status_invalid(st, &token_request, "");
 }
 
-/* A token bound to a Pod ends with it. */
-static int read_bound(struct op *op, struct json_node *spec, struct token_claims *claims,
-                      struct status *st)
+/* A conflict names a kind where others name a resource. */
+static const struct bindable {
+    enum token_bound bound;
+    struct kind kind;
+    const char *plural;
+    bool is_namespaced;
+} bindables[] = {
+    { TOKEN_BOUND_POD, { .group = "", .name = "Pod", .plural = "Pod" }, "pods", true },
+    { TOKEN_BOUND_SECRET, { .group = "", .name = "Secret", .plural = "Secret" }, "secrets", true },
+    { TOKEN_BOUND_NODE, { .group = "", .name = "Node", .plural = "Node" }, "nodes", false },
+};
+
+static const char *text_at(struct json_node *n, const char *member)
+{
+    const char *text = json_node_cstr(json_node_get(n, member));
+
+    return text ? text : "";
+}
+
+static const struct bindable *find_bindable(struct json_node *ref, struct status *st)
+{
+    const char *version = text_at(ref, "apiVersion"), *kind = text_at(ref, "kind");
+    bool has_group = strchr(version, '/') != NULL;
+
+    EACH(b, bindables) {
+        if (!has_group && strcmp(kind, b->kind.name) == 0)
+            return b;
+    }
+    (void)status_bad_request(st, "cannot bind token to object of type %s%s, Kind=%s",
+                             has_group ? "" : "/", version, kind);
+    return NULL;
+}
+
+/* A token bound to an object ends with it, and with its uid. */
+static int read_bound(struct op *op, struct json_node *spec, const struct object *account,
+                      struct token_claims *claims, struct status *st)
 {
     struct json_node *ref = json_node_get(spec, "boundObjectRef");
-    const char *name = json_node_cstr(json_node_get(ref, "name"));
-    struct shelf_key key = { op_number(kind_find("", "v1", "pods")), op->namespace,
-                             name ? name : "" };
-    const struct object *pod;
+    const char *name = text_at(ref, "name"), *uid = text_at(ref, "uid"), *runs_as;
+    const struct bindable *b;
+    const struct object *o;
+    struct shelf_key key;
 
-    if (json_node_type(ref) != JSON_OBJECT ||
-        !span_is(json_node_str(json_node_get(ref, "kind")), "Pod"))
+    if (json_node_type(ref) != JSON_OBJECT)
         return 0;
-    pod = store_get(op->store, STORE_HEAD, &key);
-    if (!pod || strlen(object_uid(pod)) >= sizeof claims->pod_uid)
-        return status_not_found(st, kind_find("", "v1", "pods"), key.name);
-    (void)snprintf(claims->pod_name, sizeof claims->pod_name, "%s", key.name);
-    (void)snprintf(claims->pod_uid, sizeof claims->pod_uid, "%s", object_uid(pod));
+    b = find_bindable(ref, st);
+    if (!b)
+        return -1;
+    if (!*name)
+        return status_bad_request(st, "Name parameter required.");
+    key = (struct shelf_key){ op_number(kind_find("", "v1", b->plural)),
+                              b->is_namespaced ? op->namespace : "", name };
+    o = store_get(op->store, STORE_HEAD, &key);
+    if (!o || strlen(name) >= sizeof claims->bound_name ||
+        strlen(object_uid(o)) >= sizeof claims->bound_uid)
+        return status_not_found(st, kind_find("", "v1", b->plural), name);
+    runs_as = b->bound == TOKEN_BOUND_POD ? object_text(o, "spec.serviceAccountName") : NULL;
+    if (runs_as && strcmp(runs_as, object_name(account)) != 0)
+        return status_bad_request(st,
+                                  "cannot bind token for serviceaccount \"%s\" to pod running with "
+                                  "different serviceaccount name.",
+                                  object_name(account));
+    if (*uid && strcmp(uid, object_uid(o)) != 0)
+        return status_conflict(st, &b->kind, name,
+                               "the UID in the bound object reference (%s) does not match the UID "
+                               "in record. The object might have been deleted and then recreated",
+                               uid);
+    claims->bound = b->bound;
+    (void)snprintf(claims->bound_name, sizeof claims->bound_name, "%s", name);
+    (void)snprintf(claims->bound_uid, sizeof claims->bound_uid, "%s", object_uid(o));
     return 0;
 }
 
@@ -83,7 +135,7 @@ static int make_claims(struct op *op, struct json_node *spec, struct object *acc
 
     *claims = (struct token_claims){ .issued_s = (int64_t)time(NULL) };
     if (read_audiences(spec, claims, st) < 0 || read_lifetime(spec, &seconds, st) < 0 ||
-        read_bound(op, spec, claims, st) < 0)
+        read_bound(op, spec, account, claims, st) < 0)
         return -1;
     claims->expires_s = claims->issued_s + MIN(seconds, (int64_t)TOKEN_MAX_S);
     admit_uuid(claims->id);

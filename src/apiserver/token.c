@@ -70,6 +70,23 @@ static bool is_signed(EVP_PKEY *key, struct span text, struct span signature)
 
 /* ---- claims ---- */
 
+const char *token_bound_name(enum token_bound bound)
+{
+    static const char *const names[] = { NULL, "pod", "secret", "node" };
+
+    return names[bound];
+}
+
+static void write_bound(struct json_out *o, const struct token_claims *c, enum token_bound bound)
+{
+    if (c->bound != bound)
+        return;
+    json_out_key(o, token_bound_name(bound)), json_out_object_begin(o);
+    json_out_key(o, "name"), json_out_cstr(o, c->bound_name);
+    json_out_key(o, "uid"), json_out_cstr(o, c->bound_uid);
+    json_out_object_end(o);
+}
+
 static int write_claims(const struct token_claims *c, struct buf *out, struct err *e)
 {
     struct json_out o;
@@ -86,12 +103,8 @@ static int write_claims(const struct token_claims *c, struct buf *out, struct er
     json_out_key(&o, "jti"), json_out_cstr(&o, c->id);
     json_out_key(&o, "kubernetes.io"), json_out_object_begin(&o);
     json_out_key(&o, "namespace"), json_out_cstr(&o, c->namespace);
-    if (c->pod_name[0]) {
-        json_out_key(&o, "pod"), json_out_object_begin(&o);
-        json_out_key(&o, "name"), json_out_cstr(&o, c->pod_name);
-        json_out_key(&o, "uid"), json_out_cstr(&o, c->pod_uid);
-        json_out_object_end(&o);
-    }
+    write_bound(&o, c, TOKEN_BOUND_NODE), write_bound(&o, c, TOKEN_BOUND_POD);
+    write_bound(&o, c, TOKEN_BOUND_SECRET);
     json_out_key(&o, "serviceaccount"), json_out_object_begin(&o);
     json_out_key(&o, "name"), json_out_cstr(&o, c->name);
     json_out_key(&o, "uid"), json_out_cstr(&o, c->uid);
@@ -136,11 +149,26 @@ static bool take_text(const struct json *v, char *out, size_t n)
     return true;
 }
 
+/* Beside a Pod, a node only says where that was made for. */
+static bool read_bound(const struct json *k, struct token_claims *c)
+{
+    for (enum token_bound b = TOKEN_BOUND_POD; b <= TOKEN_BOUND_NODE; b++) {
+        const struct json *object = json_get(k, token_bound_name(b));
+
+        if (!object)
+            continue;
+        c->bound = b;
+        return take_text(json_get(object, "name"), c->bound_name, sizeof c->bound_name) &&
+               take_text(json_get(object, "uid"), c->bound_uid, sizeof c->bound_uid);
+    }
+    return true;
+}
+
 static bool read_claims(const struct json *root, struct token_claims *c)
 {
     const struct json *k = json_get(root, "kubernetes.io"),
                       *account = json_get(k, "serviceaccount");
-    const struct json *pod = json_get(k, "pod"), *aud = json_get(root, "aud");
+    const struct json *aud = json_get(root, "aud");
     int64_t not_before;
 
     *c = (struct token_claims){ .audience_count = 0 };
@@ -157,10 +185,7 @@ static bool read_claims(const struct json *root, struct token_claims *c)
             !take_text(a, c->audiences[c->audience_count++], sizeof c->audiences[0]))
             return false;
     }
-    if (pod && (!take_text(json_get(pod, "name"), c->pod_name, sizeof c->pod_name) ||
-                !take_text(json_get(pod, "uid"), c->pod_uid, sizeof c->pod_uid)))
-        return false;
-    return take_text(json_get(root, "jti"), c->id, sizeof c->id) &&
+    return read_bound(k, c) && take_text(json_get(root, "jti"), c->id, sizeof c->id) &&
            take_text(json_get(k, "namespace"), c->namespace, sizeof c->namespace) &&
            take_text(json_get(account, "name"), c->name, sizeof c->name) &&
            take_text(json_get(account, "uid"), c->uid, sizeof c->uid);

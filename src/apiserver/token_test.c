@@ -38,10 +38,31 @@ static void test_a_token_says_who_it_is_for(void **state)
     assert_string_equal(claims.namespace, "default");
     assert_string_equal(claims.name, "robot");
     assert_string_equal(claims.uid, "1-2-3");
-    assert_string_equal(claims.pod_name, "");
+    assert_int_equal(claims.bound, TOKEN_BOUND_NONE);
     assert_int_equal(claims.audience_count, 1);
     assert_string_equal(claims.audiences[0], TOKEN_ISSUER);
     buf_done(&token);
+    EVP_PKEY_free(key);
+}
+
+static void test_what_it_is_bound_to(void **state)
+{
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+
+    for (enum token_bound b = TOKEN_BOUND_POD; b <= TOKEN_BOUND_NODE; b++) {
+        OWN(buf_done) struct buf token = BUF_INIT(TOKEN_MAX_BYTES);
+        struct token_claims given = robot, claims;
+        const char *why;
+        struct err e;
+
+        given.bound = b;
+        memcpy(given.bound_name, "it", 3), memcpy(given.bound_uid, "4-5", 4);
+        assert_int_equal(token_sign(key, &given, &token, &e), 0);
+        assert_true(token_verify(key, buf_span(&token), 1500, &claims, &why));
+        assert_int_equal(claims.bound, b);
+        assert_string_equal(claims.bound_name, "it");
+        assert_string_equal(claims.bound_uid, "4-5");
+    }
     EVP_PKEY_free(key);
 }
 
@@ -114,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_token_says_who_it_is_for),
+        cmocka_unit_test(test_what_it_is_bound_to),
         cmocka_unit_test(test_a_token_has_its_time),
         cmocka_unit_test(test_no_byte_of_a_token_can_be_changed),
         cmocka_unit_test(test_a_token_without_signature_is_none),

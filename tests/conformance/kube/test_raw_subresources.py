@@ -89,6 +89,46 @@ def test_token(t):
     t.wait("the token ends with its account", lambda: t.ask("GET", CM, token=made["status"]["token"]).status == 401)
 
 
+def test_token_bound(t):
+    """To a Pod, a Secret, a Node or nothing; and where the object is another by now."""
+    secrets, nodes, reviews = PODS.replace("pods", "secrets"), "/api/v1/nodes", "/apis/authentication.k8s.io/v1/tokenreviews"
+    node = f"node-{t.ns}"
+    other = "11111111-2222-3333-4444-555555555555"
+    for name in ("robot", "default"):
+        t.ask("POST", ACCOUNTS, {"metadata": {"name": name}})
+    spec = pod("p")["spec"]
+    objects = {"Pod": (PODS, "p", {**pod("p"), "spec": {**spec, "serviceAccountName": "robot"}}),
+               "Secret": (secrets, "s", {"metadata": {"name": "s"}, "stringData": {"a": "b"}}),
+               "Node": (nodes, node, {"metadata": {"name": node}})}
+    for kind, (path, name, body) in objects.items():
+        made = t.ask("POST", path, body)
+        ref = {"apiVersion": "v1", "kind": kind, "name": name}
+
+        def answer(label, change, account="robot"):
+            got = t.ask("POST", f"{ACCOUNTS}/{account}/token", {"spec": {"boundObjectRef": {**ref, **change}}})
+            message = got.json.get("message", "").replace(node, "NODE")
+            t.note(f"{kind}: {label}", [got.status, got.json.get("reason"), message, got.json.get("details", {}).get("kind")])
+            return got
+
+        answer("another uid", {"uid": other})
+        answer("one that is not there", {"name": "none"})
+        answer("its version left out", {"apiVersion": ""})
+        answer("of another group", {"apiVersion": "apps/v1"})
+        answer("another account's", {}, account="default")
+        tokens = [answer("without a uid", {})["status"]["token"], answer("with its uid", {"uid": made["metadata"]["uid"]})["status"]["token"]]
+        t.note(f"{kind}: they are good", [t.ask("GET", CM, token=token).status for token in tokens])
+        t.ask("DELETE", f"{path}/{name}", gracePeriodSeconds="0")
+        t.wait_gone(f"{path}/{name}")
+        t.wait(f"{kind}: and end with it", lambda: [t.ask("GET", CM, token=token).status for token in tokens] == [401, 401])
+        t.ask("POST", path, body)
+        t.note(f"{kind}: also beside another of its name", [t.ask("GET", CM, token=token).status for token in tokens])
+        t.note(f"{kind}: in a review", [t.ask("POST", reviews, {"spec": {"token": token}})["status"].get("authenticated") for token in tokens])
+        t.ask("DELETE", f"{path}/{name}", gracePeriodSeconds="0")
+    for ref in ({"apiVersion": "v1", "kind": "ConfigMap", "name": "p"}, {"kind": "pod", "name": "p"}, {"name": "p"}, {"apiVersion": "v1", "kind": "Pod"},
+                {}, {"apiVersion": "v2", "kind": "Pod", "name": "p"}):
+        t.post(f"bound to {ref}", ACCOUNTS + "/robot/token", {"spec": {"boundObjectRef": ref}}, only=lambda o: [o.get("reason"), o.get("message")])
+
+
 def test_pods(t):
     t.ask("POST", PODS, pod("p"))
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
