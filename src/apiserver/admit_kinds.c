@@ -226,12 +226,27 @@ static int admit_service(struct op *op, struct json_edit *ed, struct json_node *
     return 0;
 }
 
+/* ---- Event ---- */
+
+static bool is_event(const struct op *op)
+{
+    return op_number(op->kind) == op_number(kind_find("", "v1", "events"));
+}
+
+/* They end by age and by number; nobody's leave is asked. */
+static void strip_finalizers(struct json_node *body)
+{
+    (void)json_node_remove(json_node_get(body, "metadata"), "finalizers");
+}
+
 int admit_kind(struct op *op, struct json_edit *ed, struct json_node *body, struct status *st)
 {
     if (is_core(op, "Pod"))
         return admit_pod(op, ed, body, st);
     if (is_core(op, "Service"))
         return admit_service(op, ed, body, st);
+    if (is_event(op))
+        strip_finalizers(body);
     if (definition_is_one(op->kind))
         return definition_admit(op, ed, body, st);
     return 0;
@@ -242,6 +257,8 @@ int admit_kind_updated(struct op *op, struct json_node *body, struct json_node *
 {
     struct json_node *spec = json_node_get(body, "spec");
 
+    if (is_event(op))
+        strip_finalizers(body);
     if (is_core(op, "Service") && !op->sub && !default_is_kept(body, was, "spec") &&
         !has_no_address(spec)) {
         if (check_policy(op, body, was, st) < 0)

@@ -8,10 +8,18 @@
 
 #define FIRST_PLACES 64
 
-/* Events in the order they were written. */
+/* Objects in the order they were written. */
 struct line {
     struct object **places;
     size_t cap, first, count; /* cap: a power of two */
+};
+
+/* Of one namespace. */
+struct share {
+    char *namespace;
+    struct line plain, warnings;
+    size_t there;   /* on the head, as far as the watch has told */
+    size_t removed; /* by us, which the watch has yet to tell */
 };
 
 struct crowd {
@@ -19,7 +27,8 @@ struct crowd {
     struct store *store;
     unsigned kind;
     size_t max;
-    struct line plain, warnings;
+    struct share *shares; /* in the order of their namespaces */
+    size_t share_count, share_cap;
     struct store_watch watch;
     struct ev_task work;
 };
@@ -67,13 +76,98 @@ static void line_done(struct line *l)
     *l = (struct line){ 0 };
 }
 
+/* ---- shares ---- */
+
+/* Where it is, or where it would be. */
+static size_t find_share(const struct crowd *c, const char *namespace, bool *ret_is_there)
+{
+    size_t from = 0, to = c->share_count;
+
+    *ret_is_there = false;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        int order = strcmp(c->shares[middle].namespace, namespace);
+
+        if (order == 0) {
+            *ret_is_there = true;
+            return middle;
+        }
+        *(order < 0 ? &from : &to) = order < 0 ? middle + 1 : middle;
+    }
+    return from;
+}
+
+static struct share *share_of(struct crowd *c, const char *namespace)
+{
+    bool is_there;
+    size_t at = find_share(c, namespace, &is_there);
+
+    if (is_there)
+        return &c->shares[at];
+    if (c->share_count == c->share_cap) {
+        c->share_cap = c->share_cap ? c->share_cap * 2 : 8;
+        c->shares = own_resize(c->shares, c->share_cap, sizeof *c->shares);
+    }
+    memmove(c->shares + at + 1, c->shares + at, (c->share_count++ - at) * sizeof *c->shares);
+    c->shares[at] = (struct share){ .namespace = own_strdup(namespace) };
+    return &c->shares[at];
+}
+
+static void share_done(struct share *s)
+{
+    line_done(&s->plain);
+    line_done(&s->warnings);
+    free(s->namespace);
+}
+
+static void leave_share(struct crowd *c, const char *namespace)
+{
+    bool is_there;
+    size_t at = find_share(c, namespace, &is_there);
+    struct share *s = &c->shares[at];
+
+    if (!is_there)
+        return;
+    s->removed -= s->removed > 0;
+    s->there -= s->there > 0;
+    if (s->there)
+        return;
+    share_done(s);
+    memmove(s, s + 1, (--c->share_count - at) * sizeof *s);
+}
+
+static size_t share_size(const struct share *s)
+{
+    return s->there - MIN(s->there, s->removed);
+}
+
+/* Who has most gives: then a namespace that writes without end puts out its own and no other's. */
+static struct share *largest_share(struct crowd *c)
+{
+    struct share *found = NULL;
+
+    for (size_t i = 0; i < c->share_count; i++)
+        if (!found || share_size(&c->shares[i]) > share_size(found))
+            found = &c->shares[i];
+    return found;
+}
+
+static void shares_done(struct crowd *c)
+{
+    for (size_t i = 0; i < c->share_count; i++)
+        share_done(&c->shares[i]);
+    free(c->shares);
+    c->shares = NULL;
+    c->share_count = c->share_cap = 0;
+}
+
 /* ---- who is in line ---- */
 
-static struct line *line_of(struct crowd *c, const struct object *o)
+static struct line *line_of(struct share *s, const struct object *o)
 {
     const char *type = object_text(o, "type");
 
-    return type && strcmp(type, "Warning") == 0 ? &c->warnings : &c->plain;
+    return type && strcmp(type, "Warning") == 0 ? &s->warnings : &s->plain;
 }
 
 static bool is_there(const struct crowd *c, const struct object *o)
@@ -94,11 +188,11 @@ static size_t count_there(const struct crowd *c)
 }
 
 /* One Event may be counted up for ever: those that are not there any more leave when they are the half. */
-static void leave_if_gone(struct crowd *c, struct line *l)
+static void leave_if_gone(struct crowd *c, const struct share *s, struct line *l)
 {
     struct line old = *l;
 
-    if (old.count < FIRST_PLACES || old.count <= 2 * count_there(c))
+    if (old.count < FIRST_PLACES || old.count <= 2 * s->there)
         return;
     *l = (struct line){ 0 };
     while (old.count) {
@@ -113,15 +207,15 @@ static void leave_if_gone(struct crowd *c, struct line *l)
 }
 
 /* Nobody may ever read it, so it is kept in a third of the memory. If it is not there any more, what stands there has a place. */
-static void line_up(struct crowd *c, struct object *o)
+static void line_up(struct crowd *c, struct share *s, struct object *o)
 {
-    struct line *l = line_of(c, o);
+    struct line *l = line_of(s, o);
     struct object *lean = store_lean(c->store, o);
 
     if (!lean)
         return;
     if (l->count == l->cap)
-        leave_if_gone(c, l);
+        leave_if_gone(c, s, l);
     line_push(l, lean);
     if (!c->work.is_queued)
         ev_post(c->loop, &c->work, make_room, c);
@@ -130,36 +224,44 @@ static void line_up(struct crowd *c, struct object *o)
 /* ---- who goes ---- */
 
 /* Warnings are what somebody looks for, but a flood of them must not hide all else. */
-static struct line *next_line(struct crowd *c)
+static struct line *next_line(struct share *s)
 {
-    if (c->plain.count == 0 || c->warnings.count > c->max / 2)
-        return c->warnings.count ? &c->warnings : &c->plain;
-    return &c->plain;
+    if (s->plain.count == 0 || (s->warnings.count && s->warnings.count > share_size(s) / 2))
+        return &s->warnings;
+    return &s->plain;
 }
 
-/* Finalizers hold it, or the store takes no write now: then a sweep comes back to it. */
-static bool remove_one(struct crowd *c, struct object *o)
+/* Finalizers do not hold it: who wrote one would hold the place of another's. */
+static int remove_one(struct crowd *c, struct share *s, struct object *o)
 {
     struct store_change change = { .op = STORE_DELETE, .object = o, .is_freeing = true };
     OWN(object_done) struct object *ignored = NULL;
     struct err e;
 
-    return is_there(c, o) && !object_finalizer_count(o) &&
-           store_write(c->store, &change, &ignored, &e) == 0;
+    if (store_write(c->store, &change, &ignored, &e) < 0)
+        return -1;
+    s->removed++;
+    return 0;
 }
 
+/* The store may take no write now: then its place is kept, and the next that lines up comes back to it. */
 static void make_room(void *ctx)
 {
     struct crowd *c = ctx;
     size_t there = count_there(c), tries = DELETE_SLICE_OBJECTS;
 
     while (there > c->max && tries-- > 0) {
-        struct line *l = next_line(c);
-        OWN(object_done) struct object *o = l->count ? line_shift(l) : NULL;
+        struct share *s = largest_share(c);
+        struct line *l = s ? next_line(s) : NULL;
 
-        if (!o)
+        if (!l || !l->count)
             return;
-        there -= remove_one(c, o);
+        if (is_there(c, *place(l, 0))) {
+            if (remove_one(c, s, *place(l, 0)) < 0)
+                return;
+            there--;
+        }
+        object_unref(line_shift(l));
     }
     if (there > c->max)
         ev_post(c->loop, &c->work, make_room, c);
@@ -170,9 +272,14 @@ static void make_room(void *ctx)
 static bool on_event(void *ctx, struct store_event *ev)
 {
     struct crowd *c = ctx;
+    const char *namespace = object_namespace(ev->now);
 
-    if (ev->type != EVENT_DELETED)
-        line_up(c, ev->now);
+    if (ev->type == EVENT_DELETED) {
+        leave_share(c, namespace);
+        return true;
+    }
+    share_of(c, namespace)->there += ev->type == EVENT_ADDED;
+    line_up(c, share_of(c, namespace), ev->now);
     return true;
 }
 
@@ -203,8 +310,7 @@ static void start(struct crowd *c)
     unsigned kind;
     struct err e;
 
-    line_done(&c->plain);
-    line_done(&c->warnings);
+    shares_done(c);
     shelf = store_snapshot(c->store, STORE_HEAD, &version);
     shelf_walk_init(&walk, shelf, &from, false);
     while ((o = shelf_walk_next(&walk, &kind)) && kind == c->kind)
@@ -212,8 +318,12 @@ static void start(struct crowd *c)
     shelf_unref(shelf);
     if (all.count)
         qsort(all.places, all.count, sizeof *all.places, by_version);
-    for (size_t i = 0; i < all.count; i++)
-        line_up(c, all.places[i]);
+    for (size_t i = 0; i < all.count; i++) {
+        struct share *s = share_of(c, object_namespace(all.places[i]));
+
+        s->there++;
+        line_up(c, s, all.places[i]);
+    }
     line_done(&all);
     c->watch = (struct store_watch){ .kind = c->kind,
                                      .namespace = "",
@@ -227,13 +337,13 @@ static void start(struct crowd *c)
         log_error("crowd.watch", KV("err", &e));
 }
 
-struct crowd *crowd_open(struct ev_loop *loop, struct store *store, size_t max)
+struct crowd *crowd_open(struct ev_loop *loop, struct store *store, unsigned kind, size_t max)
 {
     struct crowd *c = NEW(struct crowd);
 
     c->loop = loop;
     c->store = store;
-    c->kind = op_number(kind_find("", "v1", "events"));
+    c->kind = kind;
     c->max = max;
     start(c);
     return c;
@@ -245,7 +355,6 @@ void crowd_close(struct crowd *c)
         return;
     store_watch_stop(&c->watch);
     ev_post_cancel(&c->work);
-    line_done(&c->plain);
-    line_done(&c->warnings);
+    shares_done(c);
     ev_free_later(c->loop, c, free);
 }

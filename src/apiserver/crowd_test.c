@@ -41,7 +41,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void put(struct fixture *f, enum store_op op, const char *type, int number, const char *more)
+static void put_in(struct fixture *f, const char *namespace, enum store_op op, const char *type,
+                   int number, const char *more)
 {
     OWN(json_doc_done) struct json_doc *doc = NULL;
     OWN(object_done) struct object *o = NULL, *now = NULL;
@@ -49,12 +50,17 @@ static void put(struct fixture *f, enum store_op op, const char *type, int numbe
     struct err e;
 
     (void)snprintf(text, sizeof text,
-                   "{\"metadata\":{\"namespace\":\"n\",\"name\":\"%.1s%d\"%s},\"type\":\"%s\"}",
-                   type, number, more, type);
+                   "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%.1s%d\"%s},\"type\":\"%s\"}",
+                   namespace, type, number, more, type);
     assert_int_equal(json_parse(span_cstr(text), NULL, &doc, &e), 0);
     assert_int_equal(object_parse(f->t.kind, json_doc_root(doc), &o, &e), 0);
     if (store_write(f->t.store, &(struct store_change){ op, o, false }, &now, &e) < 0)
         fail_msg("%s", e.msg);
+}
+
+static void put(struct fixture *f, enum store_op op, const char *type, int number, const char *more)
+{
+    put_in(f, "n", op, type, number, more);
 }
 
 static void put_many(struct fixture *f, const char *type, int from, int to)
@@ -77,6 +83,20 @@ static size_t count(struct fixture *f, char first, int from, int to)
         (void)snprintf(name, sizeof name, "%c%d", first, i);
         n += is_there(f, name);
     }
+    return n;
+}
+
+static size_t count_flood(struct fixture *f, int from, int to)
+{
+    size_t n = 0;
+    char name[16];
+
+    for (int i = from; i < to; i++)
+        for (const char *type = "NW"; *type; type++) {
+            (void)snprintf(name, sizeof name, "%c%d", *type, i);
+            n += !!store_get(f->t.store, STORE_HEAD,
+                             &(struct shelf_key){ f->t.number, "flood", name });
+        }
     return n;
 }
 
@@ -106,7 +126,7 @@ static void test_the_oldest_go(void **state)
 {
     struct fixture *f = *state;
 
-    f->crowd = crowd_open(f->t.loop, f->t.store, MAX_EVENTS);
+    f->crowd = crowd_open(f->t.loop, f->t.store, f->t.number, MAX_EVENTS);
     put_many(f, "Normal", 0, MAX_EVENTS);
     settle(f);
     assert_int_equal(count(f, 'N', 0, MAX_EVENTS), MAX_EVENTS);
@@ -122,7 +142,7 @@ static void test_those_from_before_are_in_line(void **state)
 
     put_many(f, "Normal", 0, 30);
     put(f, STORE_UPDATE, "Normal", 3, ""); /* later than all others */
-    f->crowd = crowd_open(f->t.loop, f->t.store, MAX_EVENTS);
+    f->crowd = crowd_open(f->t.loop, f->t.store, f->t.number, MAX_EVENTS);
     settle(f);
     assert_int_equal(count(f, 'N', 0, 30), MAX_EVENTS);
     assert_true(is_there(f, "N3"));
@@ -133,7 +153,7 @@ static void test_what_is_said_again_stays(void **state)
 {
     struct fixture *f = *state;
 
-    f->crowd = crowd_open(f->t.loop, f->t.store, MAX_EVENTS);
+    f->crowd = crowd_open(f->t.loop, f->t.store, f->t.number, MAX_EVENTS);
     put_many(f, "Normal", 0, 10);
     for (int i = 0; i < 500; i++)
         put(f, STORE_UPDATE, "Normal", 0, "");
@@ -149,7 +169,7 @@ static void test_warnings_go_last(void **state)
 {
     struct fixture *f = *state;
 
-    f->crowd = crowd_open(f->t.loop, f->t.store, MAX_EVENTS);
+    f->crowd = crowd_open(f->t.loop, f->t.store, f->t.number, MAX_EVENTS);
     put_many(f, "Warning", 0, 8);
     put_many(f, "Normal", 0, 100);
     settle(f);
@@ -171,7 +191,7 @@ static void test_they_say_the_same_in_less_memory(void **state)
     struct object *now;
     struct err e;
 
-    f->crowd = crowd_open(f->t.loop, f->t.store, MAX_EVENTS);
+    f->crowd = crowd_open(f->t.loop, f->t.store, f->t.number, MAX_EVENTS);
     put_many(f, "Normal", 0, 10);
     was = object_ref(store_get(f->t.store, STORE_HEAD, &key));
     settle(f);
@@ -188,16 +208,44 @@ static void test_they_say_the_same_in_less_memory(void **state)
     assert_null(store_lean(f->t.store, was));
 }
 
-static void test_finalizers_hold(void **state)
+static void test_finalizers_hold_no_place(void **state)
 {
     struct fixture *f = *state;
 
-    f->crowd = crowd_open(f->t.loop, f->t.store, MAX_EVENTS);
-    put(f, STORE_CREATE, "Normal", 0, ",\"finalizers\":[\"a/b\"]");
-    put_many(f, "Normal", 1, 60);
+    f->crowd = crowd_open(f->t.loop, f->t.store, f->t.number, MAX_EVENTS);
+    for (int i = 0; i < MAX_EVENTS; i++)
+        put(f, STORE_CREATE, "Normal", i, ",\"finalizers\":[\"a/b\"]");
+    put_many(f, "Normal", MAX_EVENTS, 2 * MAX_EVENTS);
     settle(f);
-    assert_true(is_there(f, "N0"));
-    assert_int_equal(count(f, 'N', 0, 60), MAX_EVENTS);
+    assert_int_equal(count(f, 'N', MAX_EVENTS, 2 * MAX_EVENTS), MAX_EVENTS);
+    assert_int_equal(count(f, 'N', 0, MAX_EVENTS), 0);
+}
+
+/* The older Events of a namespace that has few outlive a flood in another, before and after a start. */
+static void test_each_namespace_has_a_share(void **state)
+{
+    struct fixture *f = *state;
+
+    put_many(f, "Normal", 0, MAX_EVENTS / 4);
+    for (int i = 0; i < 3 * MAX_EVENTS; i++)
+        put_in(f, "flood", STORE_CREATE, i % 2 ? "Warning" : "Normal", i, "");
+    f->crowd = crowd_open(f->t.loop, f->t.store, f->t.number, MAX_EVENTS);
+    settle(f);
+    assert_int_equal(count(f, 'N', 0, MAX_EVENTS), MAX_EVENTS / 4);
+    for (int i = 3 * MAX_EVENTS; i < 9 * MAX_EVENTS; i++)
+        put_in(f, "flood", STORE_CREATE, "Warning", i, "");
+    settle(f);
+    assert_int_equal(count(f, 'N', 0, MAX_EVENTS), MAX_EVENTS / 4);
+    put_many(f, "Normal", MAX_EVENTS / 4,
+             3 * MAX_EVENTS); /* it may have half of all, while both want more */
+    settle(f);
+    assert_int_equal(count(f, 'N', 0, 3 * MAX_EVENTS), MAX_EVENTS / 2);
+    for (int i = 3 * MAX_EVENTS - MAX_EVENTS / 2; i < 3 * MAX_EVENTS; i++)
+        put(f, STORE_DELETE, "Normal", i, "");
+    for (int i = 9 * MAX_EVENTS; i < 12 * MAX_EVENTS; i++)
+        put_in(f, "flood", STORE_CREATE, "Normal", i, ""); /* and all where nobody else is */
+    settle(f);
+    assert_int_equal(count_flood(f, 0, 12 * MAX_EVENTS), MAX_EVENTS);
 }
 
 int main(void)
@@ -208,7 +256,8 @@ int main(void)
         IN_A_STORE(test_those_from_before_are_in_line),
         IN_A_STORE(test_what_is_said_again_stays),
         IN_A_STORE(test_warnings_go_last),
-        IN_A_STORE(test_finalizers_hold),
+        IN_A_STORE(test_finalizers_hold_no_place),
+        IN_A_STORE(test_each_namespace_has_a_share),
         IN_A_STORE(test_they_say_the_same_in_less_memory),
     };
 
