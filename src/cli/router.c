@@ -246,6 +246,7 @@ static int open_parts(struct role *r, struct err *e)
         .is_port_shared = o->is_port_shared,
         .allow_origin = o->allow_origin,
         .allow_host = o->allow_host,
+        .cluster_domain = o->cluster_domain,
         .proxies = o->proxies,
         .head_ms = o->head_ms,
         .max_body_bytes = o->max_body_bytes,

@@ -34,7 +34,7 @@ static const struct opt opts[] = {
     { "--shutdown-timeout", NULL, OPT_MS, AT_FIELD(shutdown_ms), "30s", 0, 86400000, "TIME", "for requests under way, when it is told to end" },
     { "--allow-unauthenticated", "ALLOW_UNAUTHENTICATED_ROUTER", OPT_BOOL, AT_FIELD(is_unauthenticated_allowed), NULL, 0, 0, NULL, "serve everybody who can connect: other users of this machine, and on other addresses than loopback everybody there", "Who may" },
     { "--allow-origin", NULL, OPT_LIST, AT_FIELD(allow_origin), NULL, 0, 0, "ORIGIN", "whose pages browsers may show that speak to us, where no credential is asked for; may be repeated" },
-    { "--allow-host", NULL, OPT_LIST, AT_FIELD(allow_host), NULL, 0, 0, "NAME", "a name of ours besides addresses, localhost and Services, likewise" },
+    { "--allow-host", NULL, OPT_LIST, AT_FIELD(allow_host), NULL, 0, 0, "NAME", "a name of ours besides addresses, localhost and sandbox-router-svc.NAMESPACE.svc, likewise" },
     { "--mtls-mode", NULL, OPT_STR, AT_FIELD(mtls_mode), "off", 0, 0, "MODE", "by TLS: off; optional: a certificate that is shown is looked at; required: who has none is not served" },
     { "--tls-client-ca-file", NULL, OPT_STR, AT_FIELD(ca_file), NULL, 0, 0, "FILE", "who signs the certificates of clients" },
     { "--authz-mode", NULL, OPT_STR, AT_FIELD(authz_mode), NULL, 0, 0, "MODE", "allow-all; token: one secret for all; tokenreview: whom the API server knows; scoped-token: tokens of single sandboxes. Default: token where there is one, else allow-all" },

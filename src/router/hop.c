@@ -591,6 +591,7 @@ void hop_start(struct hops *hops, struct http_exchange *x)
 {
     struct hop *h = hop_new(hops, x);
     const struct router_config *c = hops->config;
+    const struct guard_names names = { ROUTER_SERVICE, c->cluster_domain, &c->allow_host };
     const struct router_door *door = http_filter(x)  ? &c->tls
                                      : http_owner(x) ? &c->tunnel
                                                      : &c->plain;
@@ -609,7 +610,7 @@ void hop_start(struct hops *hops, struct http_exchange *x)
         refuse(h, 403, "a foreign Origin is not allowed; see --allow-origin");
         return;
     }
-    if (door->is_guarded && !guard_is_local_host(http_req(x), &c->allow_host)) {
+    if (door->is_guarded && !guard_is_local_host(http_req(x), &names)) {
         refuse(h, 403, "this Host is not allowed; see --allow-host");
         return;
     }

@@ -16,6 +16,8 @@
 #include "router/secure.h"
 #include "router/trust.h"
 
+#define ROUTER_SERVICE "sandbox-router-svc" /* what the SDKs look for */
+
 struct dial_resolver;
 struct overview;
 struct router;
@@ -48,8 +50,9 @@ struct router_config {
     struct tally_board *board; /* where it counts, at that seat; NULL: for itself */
     unsigned seat;
     struct opt_list allow_origin, allow_host;
-    uint64_t head_ms;        /* for an answer to begin; 0: the request's timeout */
-    uint64_t max_body_bytes; /* of a request; 0: any */
+    const char *cluster_domain; /* of names of ROUTER_SERVICE */
+    uint64_t head_ms;           /* for an answer to begin; 0: the request's timeout */
+    uint64_t max_body_bytes;    /* of a request; 0: any */
     struct http_join_limits websocket;
     uint64_t websockets_per_client; /* at once; 0: any number */
     unsigned retries;               /* of connections that nobody took */

@@ -53,11 +53,14 @@ static void refuse(struct http_exchange *x, enum err_code code, const char *text
 
 bool gate_admits(struct runtime *rt, struct http_exchange *x)
 {
+    const struct guard_names names = { .cluster_domain = rt->opt.cluster_domain,
+                                       .allowed = &rt->opt.allow_host };
+
     if (!guard_is_own_origin(http_req(x), &rt->opt.allow_origin)) {
         refuse(x, ERR_DENIED, "a foreign Origin is not allowed; see --allow-origin");
         return false;
     }
-    if (rt->is_local_only && !guard_is_local_host(http_req(x), &rt->opt.allow_host)) {
+    if (rt->is_local_only && !guard_is_local_host(http_req(x), &names)) {
         refuse(x, ERR_DENIED, "this Host is not allowed; see --allow-host");
         return false;
     }

@@ -30,6 +30,7 @@ struct runtime_options {
     uint64_t chunk_size;
     const char *metadata_prefix;
     struct opt_list allow_origin, allow_host;
+    const char *cluster_domain;
     const char *log_level, *log_format;
     /* sandboxd's logging flags: the level counts unless --log-level is given, the others have no effect */
     const char *zap_log_level, *zap_ignored;

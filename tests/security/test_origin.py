@@ -1,8 +1,12 @@
 """Pages of a browser on the same machine: Origin and Host."""
 
 import http.client
+import subprocess
+import types
 
 import pytest
+
+from lib import up as ups
 
 pytestmark = pytest.mark.ours
 
@@ -31,12 +35,42 @@ def test_our_own_origin_is_not(runtime):
     assert status(runtime, {"Origin": f"http://127.0.0.1:{runtime.port}"}) == 200
 
 
-@pytest.mark.parametrize("host, want", [
+HOSTS = [
     ("127.0.0.1:1", 200), ("localhost:8888", 200), ("[::1]:8888", 200), ("10.1.2.3", 200), ("x.default.svc.cluster.local:8888", 200),
-    ("router.svc", 200), ("evil.example", 403), ("evil.example:8888", 403), ("127.0.0.1.evil.example", 403), ("localhost.evil.example", 403),
-])
+    ("x.default.svc", 200), ("X.Default.SVC.cluster.local.:1", 200), ("evil.example", 403), ("evil.example:8888", 403),
+    ("127.0.0.1.evil.example", 403), ("localhost.evil.example", 403), ("x.default.svc.evil.example", 403), ("a.svc.evil.example:8888", 403),
+    ("evil.svc", 403), ("x.default.svc.cluster.local.evil.example", 403), ("x.default.svc.cluster.example", 403), ("evil.x.default.svc", 403),
+]
+
+
+@pytest.mark.parametrize("host, want", HOSTS)
 def test_hosts_on_loopback(runtime, host, want):
     assert status(runtime, {"Host": host}) == want
+
+
+@pytest.fixture(scope="module", params=["root", "user"])
+def up(request):
+    with ups.as_caller(request.param, "--router-workers=1", "--allow-host", "mine.example") as started:
+        address, port = started.ready["router"].removeprefix("http://").split(":")
+        yield types.SimpleNamespace(up=started, port=int(port))
+
+
+# A request that only its Host is wrong with names no sandbox: 400.
+@pytest.mark.parametrize("host, want", [(host, 400 if want == 200 and ".svc" not in host.lower() else 403) for host, want in HOSTS] + [
+    ("sandbox-router-svc.default.svc", 400), ("sandbox-router-svc.team-a.svc.cluster.local:8080", 400), ("mine.example:1", 400),
+    ("sandbox-router-svc.default.svc.evil.example", 403), ("sandbox-router-svc.default.svc.example.com", 403), ("sandbox-router-svc.evil", 403),
+    ("evil.sandbox-router-svc.default.svc", 403), ("sandbox-router-svc.default.svc.cluster.local.evil.example", 403)])
+def test_hosts_of_the_router(up, host, want):
+    if up.up.prefix:  # only its own account is served
+        argv = [*up.up.prefix, "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-H", f"Host: {host}", f"http://127.0.0.1:{up.port}/list/"]
+        assert int(subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=60, cwd="/").stdout) == want
+    else:
+        assert status(up, {"Host": host}) == want
+
+
+def test_another_domain(start_runtime):
+    server = start_runtime("--cluster-domain", "corp.example")
+    assert [status(server, {"Host": f"x.default.svc{rest}"}) for rest in ("", ".corp.example", ".cluster.local")] == [200, 200, 403]
 
 
 def test_they_can_be_allowed(start_runtime):
