@@ -14,7 +14,7 @@
 struct node_options {
     const char *kubeconfig, *data, *name, *socket;
     struct serving_log log;
-    uint64_t ready_fd, listen_fd, pod_port_min;
+    uint64_t ready_fd, listen_fd, pod_port_min, disk_floor_bytes;
     bool is_help, is_no_scheduler, is_every_address;
     bool
         is_unchecked; /* `silica up` has made a sandbox before, and a node that comes back takes over what runs */
@@ -31,6 +31,7 @@ static const struct opt opts[] = {
     { "--pod-socket-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "the same, a socket that listens already" },
     SERVING_POD_ADDRESSES(AT_FIELD(is_every_address)),
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
+    { "--disk-floor", "SILICA_DISK_FLOOR", OPT_BYTES, AT_FIELD(disk_floor_bytes), "0", 0, UINT64_MAX, "SIZE", "free space that sandboxes leave on the disk: with less, those that write most stand still; 0: the larger of 1 GiB and 2 %" },
     { "--no-scheduler", NULL, OPT_BOOL, AT_FIELD(is_no_scheduler), NULL, 0, 0, NULL, "take only Pods that somebody else gave to this node" },
     { "--no-check", NULL, OPT_BOOL, AT_FIELD(is_unchecked), NULL, 0, 0, NULL, NULL },
     SERVING_READY_FD(AT_FIELD(ready_fd), "Pods are looked after"),
@@ -130,6 +131,7 @@ static int run(struct role *r, struct err *e)
     };
 
     config.is_every_address = r->o->is_every_address;
+    config.disk_floor_bytes = r->o->disk_floor_bytes;
     config.pod_port_min = (uint16_t)r->o->pod_port_min;
     if (open_data(r, e) < 0 || (!r->o->is_unchecked && sandbox_check(r->data, e) < 0) ||
         serving_open(&r->s, &spec, e) < 0 ||

@@ -5,8 +5,10 @@
 #include "cli/api.h"
 #include "cli/facts.h"
 #include "isolate/engine.h"
+#include "node/project_quota.h"
 #include "up/place.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -115,6 +117,17 @@ static void add_network(struct facts *f)
                 "who connects there must be this account, whatever a policy says");
 }
 
+static void add_volumes(const char *data, struct facts *f)
+{
+    OWN_FD int fd = data ? open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    (void)facts_add(f, "volumes", HOLDS,
+                    "%s; a Pod that grows one past its size is frozen and evicted",
+                    fd >= 0 && project_quota_is_there(fd)
+                        ? "sizes are quotas of the file system, and measured"
+                        : "sizes are measured: this file system has no project quotas for us");
+}
+
 /* Looks at one that runs, and at what was left out of each. */
 static int look(const char *dir, size_t *ret_running, struct facts *f, struct err *e)
 {
@@ -145,6 +158,7 @@ static int look(const char *dir, size_t *ret_running, struct facts *f, struct er
                               lacking->unenforced, lacking->name),
                     "`silica doctor` says what to do");
     add_network(f);
+    add_volumes(dir, f);
     return 0;
 }
 

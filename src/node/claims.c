@@ -310,19 +310,30 @@ static void on_server(void *ctx, const struct kube_answer *answer)
     crew_submit(x->of->crew, &x->job, run_removal, removed, x);
 }
 
-static bool is_there(struct claims *cs, const char *place)
+/* "claims/NAMESPACE/NAME.UID", taken apart; false: it is none. */
+static bool read_place(const char *place, char **ret_namespace, char **ret_name)
 {
-    OWN(informer_walk_done) struct informer_walk w = { 0 };
+    const char *space = strchr(place, '/'), *slash = space ? strchr(space + 1, '/') : NULL;
+    const char *dot = slash ? strrchr(slash, '.') : NULL;
+
+    if (!dot)
+        return false;
+    *ret_namespace = span_dup(span_of(space + 1, (size_t)(slash - space - 1)));
+    *ret_name = span_dup(span_of(slash + 1, (size_t)(dot - slash - 1)));
+    return true;
+}
+
+struct object *claims_at(const struct claims *cs, const char *place)
+{
+    OWN_MEM char *namespace = NULL, *name = NULL;
     struct object *claim;
+    char own[PLACE_BYTES];
 
-    informer_walk_all(&w, cs->copy);
-    while ((claim = informer_walk_next(&w))) {
-        char own[PLACE_BYTES];
-
-        if (volume_claim_place(claim, own, sizeof own) && strcmp(own, place) == 0)
-            return true;
-    }
-    return false;
+    if (!read_place(place, &namespace, &name))
+        return NULL;
+    claim = informer_get(cs->copy, namespace, name);
+    return claim && volume_claim_place(claim, own, sizeof own) && strcmp(own, place) == 0 ? claim
+                                                                                          : NULL;
 }
 
 /* Takes the removal, of places whose claims are gone: from this API server. */
@@ -344,7 +355,7 @@ static void sweep(struct claims *cs)
         return;
     x = new_removal(cs);
     for (size_t i = 0; i < cs->found_count; i++)
-        if (!is_there(cs, cs->found[i]) && !volumes_in_use_find(cs->node, cs->found[i]))
+        if (!claims_at(cs, cs->found[i]) && !volumes_in_use_find(cs->node, cs->found[i]))
             add_place(x, cs->found[i]);
     ask_server(x);
 }
@@ -390,8 +401,6 @@ static void on_claim(void *ctx, const struct kube_answer *answer)
 
 void claims_released(struct claims *cs, const char *place)
 {
-    const char *space = strchr(place, '/') + 1, *slash = strchr(space, '/');
-    const char *dot = strrchr(place, '.');
     OWN_MEM char *namespace = NULL, *name = NULL;
     struct removal *x;
 
@@ -399,11 +408,9 @@ void claims_released(struct claims *cs, const char *place)
         (void)add_found(cs, place, NULL);
         return;
     }
-    if (is_there(cs, place) || volumes_in_use_find(cs->node, place) || !slash || !dot ||
-        dot < slash || claims_is_removing(cs, place))
+    if (claims_at(cs, place) || volumes_in_use_find(cs->node, place) ||
+        claims_is_removing(cs, place) || !read_place(place, &namespace, &name))
         return;
-    namespace = span_dup(span_of(space, (size_t)(slash - space)));
-    name = span_dup(span_of(slash + 1, (size_t)(dot - slash - 1)));
     x = new_removal(cs);
     add_place(x, place);
     (void)kube_call_start(

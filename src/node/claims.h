@@ -35,6 +35,8 @@ void claims_begin(struct claims *cs);
 bool claims_is_removing(const struct claims *cs, const char *place);
 /* A Pod has let go of the directory, which goes if the claim is gone. */
 void claims_released(struct claims *cs, const char *place);
+/* The claim whose directory that is, as it was last told; NULL: there is none. Borrowed for the turn. */
+struct object *claims_at(const struct claims *cs, const char *place);
 /* Before the crew is closed. Tolerates NULL. */
 void claims_close(struct claims *cs);
 

@@ -1,5 +1,7 @@
 #include "node/dirtree.h"
 
+#include "base/time.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -143,6 +145,20 @@ static void count_entry(struct stack *s, const char *name, struct dirtree_count 
 
 int dirtree_count(int dir_fd, struct dirtree_count *ret, struct err *e)
 {
+    const struct dirtree_bounds none = { .entries = UINT64_MAX, .until_ms = UINT64_MAX };
+
+    return dirtree_count_within(dir_fd, &none, ret, e);
+}
+
+/* The clock is looked at now and then. */
+static bool is_cut(const struct dirtree_bounds *b, const struct dirtree_count *c)
+{
+    return c->entries >= b->entries || (c->entries % 256 == 255 && time_mono_ms() >= b->until_ms);
+}
+
+int dirtree_count_within(int dir_fd, const struct dirtree_bounds *bounds, struct dirtree_count *ret,
+                         struct err *e)
+{
     OWN(stack_done) struct stack s = { .n = 0 };
     struct dirtree_count c = { 0 };
     int fd = openat(dir_fd, ".", OPEN_DIR);
@@ -162,6 +178,9 @@ int dirtree_count(int dir_fd, struct dirtree_count *ret, struct err *e)
             c.is_partial = true;
             break;
         }
+        c.is_cut = is_cut(bounds, &c);
+        if (c.is_cut)
+            break;
         count_entry(&s, name, &c);
     }
     *ret = c;

@@ -25,9 +25,17 @@ struct dirtree_count {
     uint64_t bytes;   /* on the disk: sparse files count what they take */
     uint64_t entries; /* the top not counted */
     bool is_partial;  /* too many, too deep, or a directory that cannot be read: there is more */
+    bool is_cut;      /* a bound of the caller's was reached: there may be more */
+};
+
+struct dirtree_bounds {
+    uint64_t entries;
+    uint64_t until_ms; /* by the monotonic clock */
 };
 
 int dirtree_count(int dir_fd, struct dirtree_count *ret, struct err *e);
+int dirtree_count_within(int dir_fd, const struct dirtree_bounds *bounds, struct dirtree_count *ret,
+                         struct err *e);
 /* `name` in dir_fd with all below it. It may be gone already. Directories that their owner made unreadable are made readable
  * first. The first failure ends it; what was removed is gone. */
 int dirtree_remove(int dir_fd, const char *name, struct err *e);

@@ -35,6 +35,23 @@
 
 #define TEND_EVERY_MS       10000 /* between two looks at a Pod's volumes: as often as the kubelet measures */
 
+#define VOLUME_LET_PASS_PART 10      /* a volume may hold a tenth more than its size: blocks are measured, and after the fact */
+#define VOLUME_OVER_MS       1000    /* more than that for so long is too much */
+#define VOLUME_GROWTH_BYTES  (1 << 20) /* what a volume that held too much already may grow by, for blocks of directories */
+#define VOLUME_HELD_ENTRIES  5000    /* of a claim that are looked at before its Pod starts; then it is measured when it runs */
+
+#define DISK_LOOK_MS      100   /* between two looks at the free space, while a Pod has volumes on disk */
+#define DISK_FULL_LOOK_MS 10000 /* a volume is measured once in so long if free space changed at all: what one wrote another may have freed */
+#define DISK_TURN_MAX     64    /* volumes measured in one turn, */
+#define DISK_TURN_MS      50    /* or as many as this allows */
+#define DISK_WALK_MOST_MS 2000  /* for one of them; then what was counted is the least it holds */
+#define DISK_REST_TIMES   3     /* a turn is followed by so many times its own length of rest, */
+#define DISK_REST_MOST_MS 300   /* but no more than this */
+#define DISK_GREW_BYTES   (1 << 20) /* growth that counts as writing when the disk is nearly full */
+#define DISK_FLOOR_BYTES  (1ull << 30) /* free space that is kept, */
+#define DISK_FLOOR_PART   50    /* or this part of the disk, if that is more */
+#define DISK_THAW_PART    4     /* of the floor: so much more has to be free before the frozen go on */
+
 #define NODE_LEASE_SECONDS  40    /* the kubelet's */
 #define NODE_LEASE_RENEW_MS 10000
 #define NODE_STATUS_EVERY_MS 300000 /* the Node object is written again, with nothing new to say */

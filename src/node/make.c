@@ -42,6 +42,7 @@ static void make_free(struct make *m)
     image_start_done(&m->start);
     object_unref(m->pod);
     notes_done(&m->notes);
+    volumes_held_done(&m->result.held);
     free(m->command);
     free(m->host_name);
     free(m->cwd);
@@ -58,6 +59,7 @@ static int prepare(struct make *m, struct engine *en, struct make_result *r)
     if (volume_memory_find(&m->volumes, en, &r->e) < 0 ||
         volumes_prepare(&m->volumes, NULL, &m->notes, &r->e) < 0)
         return -1;
+    volumes_held_read(&m->volumes, &r->held);
     r->wait_reason = "CreateContainerConfigError";
     r->event = "Failed";
     if (volumes_binds(&m->volumes, m->container, &m->env, &m->binds, &m->notes, &r->e) < 0)

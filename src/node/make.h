@@ -8,6 +8,7 @@
 #define SILICA_NODE_MAKE_H
 
 #include "node/node_impl.h"
+#include "node/volumes.h"
 
 struct make;
 
@@ -18,6 +19,7 @@ struct make_result {
     /* Else: the container's waiting reason, and the Event's. */
     const char *wait_reason, *event;
     struct engine_info info;
+    struct volumes_held held; /* by its claims, before it ran */
     struct engine_created made;
     const struct notes *notes; /* what to tell about it */
     bool is_server;            /* silica-runtime is what it runs */
@@ -31,7 +33,6 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
 /* The ports by which the container's server is known to be up, any of them; 0: it runs none of ours. */
 #define MAKE_PORTS_MAX 32
 size_t make_server_ports(struct record *r, size_t at, uint16_t ports[MAKE_PORTS_MAX]);
-struct volumes_spec;
 /* The Pod's volumes, as they are made for its first container; `pod` must outlive *ret. */
 int make_volumes(struct record *r, struct object *pod, struct volumes_spec *ret, struct err *e);
 /* Where its commands start. */

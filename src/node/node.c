@@ -2,6 +2,7 @@
 
 #include "node/address_demand.h"
 #include "node/claims.h"
+#include "node/disk_watch.h"
 #include "node/event.h"
 #include "node/hook.h"
 #include "node/identity.h"
@@ -229,6 +230,9 @@ static void resume(struct keymap_node *node, void *ctx)
         if (r->life.v[i].now.state != RUN_UP)
             continue;
         work_watch(r, i);
+        disk_watch_add(r, NULL);
+        if (r->parts[i].was_frozen)
+            disk_watch_was_frozen(r);
         if (r->pod)
             ready_begin(r, i);
     }
@@ -404,6 +408,7 @@ int node_open(struct ev_loop *loop, const struct node_config *config, struct nod
     n->dir = own_strdup(config->data);
     n->dir_fd = n->lock_fd = -1;
     n->is_scheduler = config->is_scheduler;
+    n->disk = disk_watch_new(n, config->disk_floor_bytes);
     n->pod_port_min = config->pod_port_min;
     n->address_demand = address_demand_new(n, config->is_every_address);
     n->port_conflicts = port_conflicts_new(n);
@@ -488,6 +493,7 @@ void node_free(struct node *n)
     address_demand_free(n->address_demand);
     keymap_done(&n->by_name);
     keymap_done(&n->by_uid);
+    disk_watch_free(n->disk);
     addresses_done(&n->addresses);
     images_free(n->images);
     free(n->found);

@@ -27,7 +27,8 @@ struct node_config {
     const char *name;           /* of the Node object */
     const char *data;           /* the directory; made where it is missing */
     int listen_fd;              /* where streams are asked for: listens already; taken */
-    bool is_scheduler;          /* Pods without a node are bound to this one */
+    uint64_t disk_floor_bytes; /* free space that sandboxes leave; 0: the larger of 1 GiB and 2 % */
+    bool is_scheduler;         /* Pods without a node are bound to this one */
     bool
         is_every_address; /* ports are listened on at the addresses of all Pods, asked for or not */
     uint16_t pod_port_min; /* no port below it is listened on at Pods' addresses */

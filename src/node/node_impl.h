@@ -20,6 +20,7 @@ struct identity;
 struct ready;
 struct hook;
 struct claims;
+struct disk_watch;
 struct node_events;
 struct tls;
 
@@ -48,6 +49,7 @@ struct node {
     struct images *images;
     struct informer *pods, *services;
     struct claims *claims;
+    struct disk_watch *disk;
     struct tls *probe_tls; /* for probes over HTTPS, made when the first one asks */
     struct queue *queue;   /* NULL: it is closed */
     struct keymap by_name, by_uid;

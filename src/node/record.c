@@ -1,6 +1,7 @@
 #include "node/record.h"
 
 #include "isolate/dir.h"
+#include "node/disk_watch.h"
 #include "kube/time.h"
 #include "node/address_demand.h"
 #include "node/hook.h"
@@ -115,6 +116,7 @@ void record_free(struct record *r)
     struct node *n = r->node;
 
     ports_close(r);
+    disk_watch_drop(r);
     volumes_in_use_release(r);
     address_demand_forget(r);
     keymap_remove(&n->by_name, &r->by_name);
@@ -129,6 +131,7 @@ void record_free(struct record *r)
     free(r->life.v);
     free(r->parts);
     free(r->fail_message);
+    free(r->evict_message);
     free(r->namespace);
     free(r->name);
     free(r->uid);
@@ -201,6 +204,7 @@ bool record_add_box(struct record *r, const struct run_id *id, const struct engi
         life_was_steady(&c->now) || c->now.is_lost
             ? 1 /* lost before we came: after a reboot nothing waits, as under a new kubelet */
             : c->now.attempt + (c->now.state == RUN_OVER);
+    r->parts[at].was_frozen = info->status == ENGINE_PAUSED;
     r->parts[at].has_news = c->now.state == RUN_UP; /* it is watched from then on */
     return true;
 }

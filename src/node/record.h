@@ -18,6 +18,7 @@
 #include "node/run.h"
 
 struct node;
+struct disk_pod;
 struct ports;
 
 /* How it stands with the ports at a Pod's address (ports.h). */
@@ -33,6 +34,7 @@ struct record_part {
     char name[RUN_CONTAINER_MAX_BYTES + 1];
     bool has_news;     /* its sandbox is to be looked at: it may have ended */
     bool is_unwatched; /* nobody tells of its end */
+    bool was_frozen;   /* it stood still when the node started */
 };
 
 struct record {
@@ -54,7 +56,9 @@ struct record {
     bool has_no_volumes;     /* they are removed */
     char **in_use;           /* claims' directories that its sandboxes have (volumes_in_use.h) */
     size_t in_use_count;
-    bool is_pod_noted; /* an Event has told of fields that are not served */
+    struct disk_pod *disk; /* its volumes on disk, which are measured (disk_watch.h) */
+    char *evict_message;   /* it is to end for what is in them */
+    bool is_pod_noted;     /* an Event has told of fields that are not served */
 };
 
 struct record *record_find(struct node *n, const char *namespace, const char *name);

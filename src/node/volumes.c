@@ -1,8 +1,9 @@
 #include "node/volumes.h"
 
 #include "isolate/ranged.h"
-#include "kube/quantity.h"
-#include "node/dirtree.h"
+#include "base/log.h"
+#include "node/limits.h"
+#include "node/project_quota.h"
 #include "node/volume_memory.h"
 
 #include <errno.h>
@@ -88,6 +89,30 @@ static int make_place(const struct volumes_spec *s, const char *place, mode_t mo
 
 /* ---- preparing ---- */
 
+bool volume_size_read(const struct json *v, uint64_t *ret, char text[QUANTITY_TEXT_BYTES])
+{
+    struct quantity q;
+
+    if (!quantity_parse(json_type(v) == JSON_NUMBER ? json_number(v) : json_str(v), &q) ||
+        q.nano <= 0)
+        return false;
+    (void)quantity_text(&q, text);
+    *ret = (uint64_t)MIN(q.nano / NANO, (__int128)UINT64_MAX - 1);
+    return true;
+}
+
+/* The file system holds it to its size where it can. It is measured all the same. */
+static void set_quota(int fd, const struct json *size)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    uint64_t bytes;
+    struct err e;
+
+    if (volume_size_read(size, &bytes, text) && project_quota_set(fd, bytes, &e) < 0 &&
+        e.code != ERR_UNSUPPORTED)
+        log_warn("volume.quota", KV("size", (const char *)text), KV("err", &e));
+}
+
 /* fsGroup: its members write, and what is made in there is the group's too. */
 static int give_to_group(const struct volumes_spec *s, int fd, struct err *e)
 {
@@ -111,6 +136,7 @@ static int prepare_empty(const struct volumes_spec *s, const struct json *volume
 
     if (medium.n && !volume_memory_is(volume))
         return err_set(e, ERR_UNSUPPORTED, "medium %.*s is not served here", SPAN_ARG(medium));
+    set_quota(fd, json_get(json_get(volume, "emptyDir"), "sizeLimit"));
     return give_to_group(s, fd, e);
 }
 
@@ -178,6 +204,7 @@ static int prepare_one(const struct volumes_spec *s, const struct json *volume, 
     case SORT_EMPTY:
         return prepare_empty(s, volume, fd, e);
     case SORT_CLAIM:
+        set_quota(fd, object_at(claim_of(s, volume), "spec.resources.requests.storage"));
         return give_to_group(s, fd, e);
     case SORT_CONTENT:
         return prepare_content(s, volume, fd, changed, e);
@@ -252,6 +279,7 @@ int volumes_prepare(const struct volumes_spec *s, bool *ret_changed, struct note
 
 struct counting {
     int fd;
+    struct dirtree_bounds bounds;
     struct dirtree_count count;
 };
 
@@ -259,13 +287,14 @@ static int count_tree(void *ctx, struct err *e)
 {
     struct counting *c = ctx;
 
-    return dirtree_count(c->fd, &c->count, e);
+    return dirtree_count_within(c->fd, &c->bounds, &c->count, e);
 }
 
 /* What another id of an account's range keeps to itself is counted too, where there is such a range. */
-static int count_all(int fd, struct dirtree_count *ret, struct err *e)
+static int count_all(int fd, const struct dirtree_bounds *bounds, struct dirtree_count *ret,
+                     struct err *e)
 {
-    struct counting c = { .fd = fd };
+    struct counting c = { .fd = fd, .bounds = *bounds };
     const struct ranged_job job = {
         .fn = count_tree, .ctx = &c, .result = &c.count, .result_n = sizeof c.count
     };
@@ -277,6 +306,46 @@ static int count_all(int fd, struct dirtree_count *ret, struct err *e)
         (void)ranged_run(&job, &ignored);
     *ret = c.count;
     return 0;
+}
+
+int volumes_count(int dir_fd, const char *place, uint64_t until_ms, struct dirtree_count *ret,
+                  struct err *e)
+{
+    const struct dirtree_bounds bounds = { .entries = UINT64_MAX, .until_ms = until_ms };
+    OWN_FD int fd = -1;
+
+    return dirtree_find(dir_fd, place, &fd, e) < 0 ? -1 : count_all(fd, &bounds, ret, e);
+}
+
+static void hold_one(const struct volumes_spec *s, const struct json *volume,
+                     struct volumes_held *h)
+{
+    const struct dirtree_bounds bounds = { .entries = VOLUME_HELD_ENTRIES, .until_ms = UINT64_MAX };
+    char place[PLACE_MAX_BYTES];
+    struct dirtree_count count;
+    OWN_FD int fd = -1;
+    struct err ignored;
+
+    if (sort_of(volume) != SORT_CLAIM || !volume_place(s, volume, place, sizeof place) ||
+        dirtree_find(s->dir_fd, place, &fd, &ignored) < 0 ||
+        count_all(fd, &bounds, &count, &ignored) < 0 || count.is_cut)
+        return;
+    h->v = own_resize(h->v, h->n + 1, sizeof *h->v);
+    h->v[h->n++] = (struct volume_held){ .place = own_strdup(place), .bytes = count.bytes };
+}
+
+void volumes_held_read(const struct volumes_spec *s, struct volumes_held *ret)
+{
+    JSON_EACH(volume, object_at(s->downward.pod, "spec.volumes"))
+    hold_one(s, volume, ret);
+}
+
+void volumes_held_done(struct volumes_held *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        free(h->v[i].place);
+    free(h->v);
+    *h = (struct volumes_held){ 0 };
 }
 
 static int measure_one(const struct volumes_spec *s, const struct json *volume,
@@ -292,7 +361,7 @@ static int measure_one(const struct volumes_spec *s, const struct json *volume,
         return 0;
     if (dirtree_find(s->dir_fd, place, &fd, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : -1;
-    if (count_all(fd, &count, e) < 0)
+    if (count_all(fd, &(struct dirtree_bounds){ UINT64_MAX, UINT64_MAX }, &count, e) < 0)
         return -1;
     use->bytes += count.bytes;
     if (use->is_over || !quantity_parse(json_str(limit_text), &limit) || limit.nano <= 0)

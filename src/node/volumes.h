@@ -20,6 +20,8 @@
 #define SILICA_NODE_VOLUMES_H
 
 #include "isolate/box.h"
+#include "kube/quantity.h"
+#include "node/dirtree.h"
 #include "node/env.h"
 #include "node/volume_write.h"
 
@@ -68,6 +70,24 @@ struct volumes_use {
 
 /* What is on the disk now. */
 int volumes_measure(const struct volumes_spec *s, struct volumes_use *ret, struct err *e);
+
+/* How much a volume may hold: a quantity in bytes, and as people write it. False: it says nothing, or nothing that is a limit. */
+bool volume_size_read(const struct json *v, uint64_t *ret, char text[QUANTITY_TEXT_BYTES]);
+
+/* One volume by its place, until the time is up. ERR_NOT_FOUND. */
+int volumes_count(int dir_fd, const char *place, uint64_t until_ms, struct dirtree_count *ret,
+                  struct err *e);
+
+/* What the claims of a Pod hold before it runs, those that are counted quickly. */
+struct volumes_held {
+    struct volume_held {
+        char *place;
+        uint64_t bytes;
+    } * v;
+    size_t n;
+};
+void volumes_held_read(const struct volumes_spec *s, struct volumes_held *ret);
+void volumes_held_done(struct volumes_held *h);
 
 /* All volumes of a Pod but claims. They may be gone already. en: for those in memory, may be NULL. */
 int volumes_remove(int dir_fd, const char *pod_uid, struct engine *en, struct err *e);

@@ -3,6 +3,7 @@
 #include "node/pass.h"
 
 #include "node/address_demand.h"
+#include "node/disk_watch.h"
 #include "node/fetch.h"
 #include "node/hook.h"
 #include "node/limits.h"
@@ -142,6 +143,7 @@ static void has_started(struct pass *p, const struct make_result *result)
     c->now.has_box = true;
     c->now.began_ms = result->info.created_ms ? result->info.created_ms : node_wall_ms();
     work_watch(r, p->at);
+    disk_watch_add(r, &result->held);
     c->now.is_starting = hook_has(record_spec(r, p->at), HOOK_START);
     if (c->now.is_starting)
         hook_start(r, p->at, HOOK_START, HOOK_MOST_MS);
@@ -280,16 +282,20 @@ static void tell_failure(struct pass *p)
         pass_tell(p, SIZE_MAX, true, r->life.failed, r->fail_message);
 }
 
+static void fail_evicted(struct record *r, const char *message)
+{
+    if (!message || r->life.failed)
+        return;
+    r->life.failed = NODE_FAILED_EVICTED;
+    free(r->fail_message);
+    r->fail_message = own_strdup(message);
+}
+
 static void on_tended(void *ctx, const char *evicted)
 {
     struct pass *p = ctx;
-    struct record *r = p->record;
 
-    if (evicted && !r->life.failed) {
-        r->life.failed = NODE_FAILED_EVICTED;
-        free(r->fail_message);
-        r->fail_message = own_strdup(evicted);
-    }
+    fail_evicted(p->record, evicted);
     advance(p);
 }
 
@@ -321,6 +327,7 @@ static void advance(struct pass *p)
         return;
     }
     record_update(r, informer_get(p->node->pods, r->namespace, r->name));
+    fail_evicted(r, r->evict_message);
     tell_failure(p);
     news = find_news(r);
     if (news != SIZE_MAX) {

@@ -2,6 +2,7 @@
 #include "node/pass.h"
 
 #include "node/address_demand.h"
+#include "node/disk_watch.h"
 #include "node/event.h"
 #include "node/limits.h"
 #include "node/pod_status.h"
@@ -23,8 +24,10 @@ void pass_finish(struct pass *p, uint64_t wait_ms)
 {
     struct queue_item *item = p->item;
 
-    if (p->record && p->record->in_use_count && life_is_still(&p->record->life))
+    if (p->record && life_is_still(&p->record->life)) {
+        disk_watch_drop(p->record);
         volumes_in_use_release(p->record);
+    }
     ev_free_later(p->node->loop, p, pass_free);
     if (wait_ms == UINT64_MAX)
         queue_done(item);

@@ -164,10 +164,10 @@ def as_user(uid):
 
 
 @contextlib.contextmanager
-def as_caller(who, *options, uid=caller.NOBODY, env=None):
+def as_caller(who, *options, uid=caller.NOBODY, env=None, disk=None):
     """`silica up` of root (who="root"), or of an account without rights (who="user"), which has a copy of the program and a
-    home of its own. Skips where the tests may not become that account."""
-    if who == "root":
+    home of its own. Skips where the tests may not become that account. disk: its data is on a file system of this size."""
+    if who == "root" and not disk:
         if os.geteuid() != 0:
             pytest.skip("needs root")
         with Up(*options, env=env) as started:
@@ -175,20 +175,25 @@ def as_caller(who, *options, uid=caller.NOBODY, env=None):
         return
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    if subprocess.run([*as_user(uid), "unshare", "--user", "--map-root-user", "true"]).returncode != 0:
+    if who != "root" and subprocess.run([*as_user(uid), "unshare", "--user", "--map-root-user", "true"]).returncode != 0:
         pytest.skip("user namespaces are not allowed here")
     public = tempfile.mkdtemp(prefix="silica-user-")
     before = os.environ.get("SILICA")
     try:
         os.chmod(public, 0o755)
         os.mkdir(f"{public}/home")
-        os.chown(f"{public}/home", uid, uid)
+        if disk:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk},mode=755", "tmpfs", f"{public}/home"], check=True)
+        if who != "root":
+            os.chown(f"{public}/home", uid, uid)
         shutil.copy2(program(), f"{public}/silica")
         os.environ["SILICA"] = f"{public}/silica"
-        with Up(*options, data=f"{public}/home/data", prefix=as_user(uid), env={"HOME": f"{public}/home", **(env or {})}) as started:
+        with Up(*options, data=f"{public}/home/data", prefix=as_user(uid) if who != "root" else (), env={"HOME": f"{public}/home", **(env or {})}) as started:
             yield started
     finally:
         os.environ.pop("SILICA", None)
         if before:
             os.environ["SILICA"] = before
+        if disk:
+            subprocess.run(["umount", "--lazy", f"{public}/home"], check=False)
         shutil.rmtree(public, ignore_errors=True)
