@@ -9,6 +9,7 @@
 #include "isolate/join.h"
 #include "isolate/plan.h"
 #include "isolate/tree.h"
+#include "isolate/user_counts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,6 +119,9 @@ static int clone_plain(struct inside *in, const struct box_place *place, int gro
         .pidfd = (uint64_t)(uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
+    const struct ids *ids = &in->plan->ids;
+    struct user_counts counts;
+    int saved;
     long pid;
 
     if (place->is_sibling) { /* it has the exit signal that we have */
@@ -128,15 +132,19 @@ static int clone_plain(struct inside *in, const struct box_place *place, int gro
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)group_fd;
     }
+    user_counts_begin(&counts, ids->kind == IDS_ROOT ? ids->base : 0);
     pid = first ? strand_process(first, &args, inside_run, in)
                 : syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        inside_run(in);
+    saved = errno;
+    user_counts_end(&counts);
+    errno = saved;
     if (pid < 0) {
         (void)err_sys(e, "cannot make the sandbox's namespaces");
         hint_clone(e);
         return -1;
     }
-    if (pid == 0)
-        inside_run(in);
     *ret_pid = (pid_t)pid;
     *ret_pidfd = pidfd;
     return 0;
@@ -300,7 +308,7 @@ static int launch_in_ours(struct box *b, const struct box_spec *spec, struct ins
         strand_give(first);
         strand_give(in->second);
     }
-    if (first && is_dumpable)
+    if (is_dumpable)
         (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     return rc;
 }
@@ -359,6 +367,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     if (take_groups(&ids, spec, e) < 0)
         return -1;
     plan_host_look(&host);
+    user_counts_of_sandbox(&ids, host.counts);
     if (spec->yard && spec->place.join_pidfd <= 0)
         net_fd = yard_take(spec->yard, &frame);
     host.has_frame = frame.etc_fd >= 0;

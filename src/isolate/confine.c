@@ -1,5 +1,7 @@
 #include "isolate/confine.h"
 
+#include "isolate/user_counts.h"
+
 #include "isolate/seccomp_calls.h"
 #include "isolate/seccomp_filter.h" /* made by seccomp_gen */
 
@@ -69,7 +71,8 @@ int confine_limits(const struct plan *plan, struct err *e)
 {
     if (limit_cores(e) < 0)
         return -1;
-    if (set_limit(RLIMIT_MEMLOCK, "locked memory", 8 << 20, e) < 0)
+    if (set_limit(RLIMIT_MEMLOCK, "locked memory", 8 << 20, e) < 0 ||
+        user_counts_limit(&plan->ids, e) < 0)
         return -1;
     /* Since Linux 5.14 processes are counted for each user namespace, so neighbours of the same user do not count. */
     return plan->nproc ? set_limit(RLIMIT_NPROC, "processes", plan->nproc, e) : 0;

@@ -10,6 +10,7 @@
 #define BOX_SHM_SHARE 4  /* /dev/shm gets this part of the root's size, on top of it */
 #define FRAME_BYTES (1ull << 20) /* of what sandboxes share: links and a few lines of text */
 #define CELLAR_BYTES (64ull << 20) /* of the cellar's own directory: one entry for each volume, 16,384 of them */
+#define BOX_TERMINALS_MAX 64 /* of one sandbox: all sandboxes of the machine have 3,072 together, the host 1,024 for itself */
 #define BOX_ARGS_MAX  64 /* options of PID 1 */
 #define BOX_COMMAND_MAX 8192 /* words of its main command */
 #define BOX_NAME_MAX_BYTES 128 /* of a sandbox; it is the name of a directory too */

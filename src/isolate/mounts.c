@@ -281,7 +281,8 @@ static int make_fs(const char *type, const struct plan_row *row, struct err *e)
     if (row->mode)
         is_bad = is_bad || set_option(fs_fd, "mode", row->mode, true) < 0;
     if (row->op == PLAN_DEVPTS) /* newinstance is what every mount is; gid=5 is no id of ours */
-        is_bad = is_bad || set_option(fs_fd, "ptmxmode", 0666, true) < 0;
+        is_bad = is_bad || set_option(fs_fd, "ptmxmode", 0666, true) < 0 ||
+                 set_option(fs_fd, "max", BOX_TERMINALS_MAX, false) < 0;
     if (is_bad || syscall(SYS_fsconfig, fs_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(e, "cannot make a %s", type);
     fd = (int)syscall(SYS_fsmount, fs_fd, FSMOUNT_CLOEXEC, attrs);

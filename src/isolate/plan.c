@@ -392,9 +392,27 @@ static int add_hidden(struct plan *p, const char *const *targets, size_t n, cons
     return 0;
 }
 
+/* How much of what the kernel counts for users this sandbox may have (user_counts.h). */
+static int add_counts(struct plan *p, const struct plan_host *host, struct err *e)
+{
+    for (int i = 0; i < USER_COUNTS; i++) {
+        struct plan_row row = { .op = PLAN_WRITE,
+                                .target = user_count_setting((enum user_count)i) };
+        char text[32];
+
+        if (!host->counts[i])
+            continue;
+        (void)snprintf(text, sizeof text, "%llu", (unsigned long long)host->counts[i]);
+        row.source = keep(p, own_strdup(text));
+        if (add(p, row, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* The setting goes in before /proc/sys is sealed: no filter can see the flags of clone3, so it is this that keeps code
  * from making user namespaces, and with them capabilities, of its own. */
-static int add_proc(struct plan *p, struct err *e)
+static int add_proc(struct plan *p, const struct plan_host *host, struct err *e)
 {
     static const struct plan_row first[] = {
         { .op = PLAN_PROC, .target = "proc", .flags = PLAN_NODEV | PLAN_NOEXEC },
@@ -404,6 +422,8 @@ static int add_proc(struct plan *p, struct err *e)
     EACH(row, first)
         if (add(p, *row, e) < 0)
             return -1;
+    if (add_counts(p, host, e) < 0)
+        return -1;
     for (size_t i = 0; i < LEN(proc_sealed); i++) {
         struct plan_row row = { .op = PLAN_SEAL, .target = proc_sealed[i], .flags = PLAN_OPTIONAL };
 
@@ -630,7 +650,8 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
         add_message(p, spec, true, e) < 0 || add_cwd(p, spec, e) < 0)
         return -1;
     /* The masks of proc are made of what is ours, so before a volume can cover that. */
-    if (add_proc(p, e) < 0 || add_callers(p, spec, e) < 0 || add_message(p, spec, false, e) < 0)
+    if (add_proc(p, host, e) < 0 || add_callers(p, spec, e) < 0 ||
+        add_message(p, spec, false, e) < 0)
         return -1;
     return spec->is_read_only ? seal_root(p, e) : 0;
 }

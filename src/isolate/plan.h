@@ -11,6 +11,7 @@
 
 #include "isolate/box.h"
 #include "isolate/limits.h"
+#include "isolate/user_counts.h"
 #include "isolate/userns.h"
 
 #define PLAN_SHELL "/bin/sh"
@@ -61,7 +62,8 @@ struct plan_host {
     bool has_dir[4];    /* or directories of their own */
     bool has_python;
     bool has_python3;
-    bool has_frame; /* /etc and /dev are there, made ahead (frame.h) */
+    bool has_frame;               /* /etc and /dev are there, made ahead (frame.h) */
+    uint64_t counts[USER_COUNTS]; /* the most it may have (user_counts_of_sandbox) */
 };
 
 struct plan {

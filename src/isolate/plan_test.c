@@ -335,6 +335,24 @@ static void too_much(void **state)
     plan_done(&p);
 }
 
+/* Before /proc/sys is sealed, and only what there is to write. */
+static void counts_of_users(void **state)
+{
+    struct plan_host host = { .counts = { [USER_INOTIFY_INSTANCES] = 32 } };
+    struct box_spec spec = { .name = "s" };
+    struct plan p = { 0 };
+    struct err e;
+    size_t at;
+
+    (void)state;
+    assert_int_equal(plan_make(&p, &spec, &one, &host, &e), 0);
+    at = index_of(&p, PLAN_WRITE, "proc/sys/user/max_inotify_instances");
+    assert_string_equal(p.rows[at].source, "32");
+    assert_true(at < index_of(&p, PLAN_SEAL, "proc/sys"));
+    assert_null(find(&p, PLAN_WRITE, "proc/sys/user/max_inotify_watches"));
+    plan_done(&p);
+}
+
 static void id_ranges(void **state)
 {
     static const struct row {
@@ -445,13 +463,13 @@ static void few_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_image),     cmocka_unit_test(nothing_else_of_the_host),
-        cmocka_unit_test(last_words),     cmocka_unit_test(a_frame),
-        cmocka_unit_test(what_is_shared), cmocka_unit_test(a_working_directory),
-        cmocka_unit_test(order),          cmocka_unit_test(refusals),
-        cmocka_unit_test(too_much),       cmocka_unit_test(id_ranges),
-        cmocka_unit_test(few_calls),      cmocka_unit_test(id_files),
-        cmocka_unit_test(id_maps),
+        cmocka_unit_test(host_image),      cmocka_unit_test(nothing_else_of_the_host),
+        cmocka_unit_test(last_words),      cmocka_unit_test(a_frame),
+        cmocka_unit_test(what_is_shared),  cmocka_unit_test(a_working_directory),
+        cmocka_unit_test(order),           cmocka_unit_test(refusals),
+        cmocka_unit_test(too_much),        cmocka_unit_test(id_ranges),
+        cmocka_unit_test(counts_of_users), cmocka_unit_test(few_calls),
+        cmocka_unit_test(id_files),        cmocka_unit_test(id_maps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

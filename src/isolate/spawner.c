@@ -4,6 +4,7 @@
 #include "base/packet.h"
 #include "isolate/holder.h"
 #include "isolate/spec.h"
+#include "isolate/user_counts.h"
 #include "isolate/yard.h"
 
 #include <poll.h>
@@ -135,6 +136,8 @@ _Noreturn void spawner_run(const struct spawner_spec *spec)
     if (!enter_engine(spec) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
         poll(&(struct pollfd){ .fd = spec->keeper_pidfd, .events = POLLIN }, 1, 0) > 0)
         _exit(1);
+    if (spec->engine_fd >= 0)
+        user_counts_bound_engine();
     if (yard_open(&me.yard, &e) < 0)
         me.yard = NULL;
     while (serve(&me, &r))

@@ -5,6 +5,7 @@
 #include "ev/spawn.h"
 #include "isolate/holder.h"
 #include "isolate/limits.h"
+#include "isolate/user_counts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -267,8 +268,10 @@ int ids_open_engine(int *ret_fd, struct err *ret_why, struct err *e)
                        .gid = getegid(),
                        .outside_uid = geteuid(),
                        .outside_gid = getegid() };
+    struct user_counts counts;
     int fd = -1;
 
+    user_counts_begin(&counts, 0);
     *ret_why = (struct err){ 0 };
     if (choose_range(&ids, ret_why) == 0) {
         ids.kind = IDS_ENGINE;
@@ -279,6 +282,7 @@ int ids_open_engine(int *ret_fd, struct err *ret_why, struct err *e)
         ids.count = 1;
         fd = holder_open_map(&ids, e);
     }
+    user_counts_end(&counts);
     *ret_fd = fd;
     return fd < 0 ? -1 : 0;
 }

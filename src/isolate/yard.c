@@ -143,6 +143,8 @@ _Noreturn static void serve(void)
 _Noreturn static void be_yard(int fd, pid_t maker)
 {
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rlimit unused;
+    struct err ignored;
     sigset_t all;
 
     (void)prctl(PR_SET_NAME, "silica-yard");
@@ -157,6 +159,8 @@ _Noreturn static void be_yard(int fd, pid_t maker)
     for (int i = 0; i < YARD_FD; i++)
         if (dup2(null_fd, i) < 0)
             _exit(1);
+    /* Descriptors that an account's sandboxes have sent count for us too: we may have more on their way than they. */
+    (void)fd_raise_limit(&unused, &ignored);
     if (dup2(fd, YARD_FD) < 0 || syscall(SYS_close_range, YARD_FD + 1, ~0u, 0) < 0)
         _exit(1);
     serve();
