@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from harness.network import own_network
 from harness.server import wait_until
 from lib import up as ups
 
@@ -24,7 +25,7 @@ OURS = (8888, 8080, 9090)  # what the runtime serves
 
 @pytest.fixture(scope="module", params=["root", "user"])
 def up(request):
-    with ups.as_caller(request.param) as started:
+    with own_network(), ups.as_caller(request.param) as started:
         started.wait_warm()
         yield started
 
@@ -278,7 +279,7 @@ def test_by_option_and_by_file(tmp_path):
     """`silica up --pod-addresses`, for programs that know only addresses; declared ports, too. Restarted without it, they are let go."""
     config = tmp_path / "up.yaml"
     config.write_text("pod-addresses: true\n")
-    with ups.Up("--config", str(config)) as up:
+    with own_network(), ups.Up("--config", str(config)) as up:
         up.wait_warm()
         up.api.call("POST", PODS.format("default"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "direct"}, "spec": {
             "terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "python:3.11", "command": ["python3", "-m", "http.server", "7001"],

@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from harness.network import own_network
 from harness.server import wait_until
 from lib import up as ups
 
@@ -41,7 +42,7 @@ def events(up, name, reason):
 
 @pytest.mark.parametrize("who", ["root", "user"])
 def test_no_port_of_the_machines(who):
-    with ups.as_caller(who, "--pod-addresses") as up:
+    with own_network(), ups.as_caller(who, "--pod-addresses") as up:
         ip = declare(up, "low", [LOW, HIGH])
         wait_until(lambda: listens(ip, HIGH), 60, "the other one")
         assert not listens(ip, LOW) and can_be_had(LOW)
@@ -50,7 +51,7 @@ def test_no_port_of_the_machines(who):
 
 
 def test_unless_the_operator_says_so():
-    with ups.as_caller("root", "--pod-addresses", f"--pod-port-min={LOW}") as up:
+    with own_network(), ups.as_caller("root", "--pod-addresses", f"--pod-port-min={LOW}") as up:
         ip = declare(up, "low", [LOW - 1, LOW])
         wait_until(lambda: listens(ip, LOW), 60, "as the operator opened it")
         assert not listens(ip, LOW - 1)
