@@ -46,16 +46,18 @@ struct given {
     RULE("\"\"", VIEWED, READ) "," RULE("\"apps\"", APPS, READ) "," RULE(OUR_GROUPS, OURS, READ) "," \
     RULE("\"networking.k8s.io\",\"gateway.networking.k8s.io\",\"discovery.k8s.io\",\"policy\"", \
          "\"networkpolicies\",\"gateways\",\"httproutes\",\"endpointslices\",\"poddisruptionbudgets\"", READ)
-#define EDIT_RULES_OF(apps, ours) \
+/* A Gateway has a listener on port 80 made, for the whole machine: that is the operator's, as in Kubernetes. */
+#define NETWORK_WRITTEN "\"networkpolicies\",\"httproutes\",\"poddisruptionbudgets\""
+#define NETWORK         "\"networkpolicies\",\"gateways\",\"httproutes\",\"poddisruptionbudgets\""
+#define EDIT_RULES_OF(apps, ours, network) \
     VIEW_RULES "," RULE("\"\"", EDITED, READ "," WRITE) "," RULE("\"apps\"", apps, WRITE) "," RULE(OUR_GROUPS, ours, WRITE) "," \
-    RULE("\"networking.k8s.io\",\"gateway.networking.k8s.io\",\"policy\"", \
-         "\"networkpolicies\",\"gateways\",\"httproutes\",\"poddisruptionbudgets\"", WRITE) "," \
+    RULE("\"networking.k8s.io\",\"gateway.networking.k8s.io\",\"policy\"", network, WRITE) "," \
     RULE("\"coordination.k8s.io\"", "\"leases\"", READ "," WRITE)
-#define ADMIN_RULES_OF(apps, ours) \
-    EDIT_RULES_OF(apps, ours) "," RULE("\"" RBAC "\"", "\"roles\",\"rolebindings\"", READ "," WRITE) "," \
+#define ADMIN_RULES_OF(apps, ours, network) \
+    EDIT_RULES_OF(apps, ours, network) "," RULE("\"" RBAC "\"", "\"roles\",\"rolebindings\"", READ "," WRITE) "," \
     RULE("\"authorization.k8s.io\"", "\"localsubjectaccessreviews\"", "\"create\"")
-#define EDIT_RULES  EDIT_RULES_OF(APPS_WRITTEN, OURS_WRITTEN)
-#define ADMIN_RULES ADMIN_RULES_OF(APPS_WRITTEN, OURS_WRITTEN)
+#define EDIT_RULES  EDIT_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN)
+#define ADMIN_RULES ADMIN_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN)
 
 static const struct given rows[] = {
     { RBAC, "clusterroles", "", ROLE("cluster-admin", RULE("\"*\"", "\"*\"", "\"*\"") ",{\"nonResourceURLs\":[\"*\"],\"verbs\":[\"*\"]}") },
@@ -73,12 +75,14 @@ static const struct given rows[] = {
     { "", "services", "default", "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\",\"provider\":\"kubernetes\"}},\"spec\":{\"type\":\"ClusterIP\",\"clusterIP\":\"10.96.0.1\",\"clusterIPs\":[\"10.96.0.1\"],\"ipFamilies\":[\"IPv4\"],\"ipFamilyPolicy\":\"SingleStack\",\"ports\":[{\"name\":\"https\",\"port\":443,\"protocol\":\"TCP\",\"targetPort\":6443}]}}" },
 };
 
-/* Roles that releases gave with rules that let a status be written: one that still says exactly `was` was changed by no user. */
+/* Roles that releases gave with rules that let a status, or a Gateway, be written: one that still says exactly `was` was changed by no user. */
 static const struct {
     const char *name, *was, *patch;
 } outdated[] = {
-    { "edit", "{\"rules\":[" EDIT_RULES_OF(APPS, OURS) "]}", "{\"rules\":[" EDIT_RULES "]}" },
-    { "admin", "{\"rules\":[" ADMIN_RULES_OF(APPS, OURS) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
+    { "edit", "{\"rules\":[" EDIT_RULES_OF(APPS, OURS, NETWORK) "]}", "{\"rules\":[" EDIT_RULES "]}" },
+    { "edit", "{\"rules\":[" EDIT_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK) "]}", "{\"rules\":[" EDIT_RULES "]}" },
+    { "admin", "{\"rules\":[" ADMIN_RULES_OF(APPS, OURS, NETWORK) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
+    { "admin", "{\"rules\":[" ADMIN_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
 };
 /* clang-format on */
 

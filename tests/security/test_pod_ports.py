@@ -1,7 +1,9 @@
-"""What a Pod's author chooses, and the node listens on: ports at the Pod's address. A listener at 127.x:22 keeps the machine's own server
-from port 22 of all addresses, so no tenant gets one below 1024."""
+"""What a tenant's object has root's processes listen on. A listener at 127.x:22 keeps the machine's own server from port 22 of all
+addresses, so no tenant gets one below 1024: neither by a Pod's ports, nor by a Gateway, which has one on port 80 made."""
 
+import json
 import socket
+import urllib.error
 
 import pytest
 
@@ -57,3 +59,40 @@ def test_unless_the_operator_says_so():
         assert not listens(ip, LOW - 1)
         (told,) = wait_until(lambda: events(up, "low", "PortNotServed"), 30, "an Event")
         assert f"port {LOW - 1} is not listened on" in told
+
+
+GATEWAYS = "/apis/gateway.networking.k8s.io/v1/namespaces/team-a/gateways"
+GATEWAY = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "front"}, "spec": {
+    "gatewayClassName": "any", "listeners": [{"name": "http", "protocol": "HTTP", "port": 80}]}}
+ROUTE = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "front"}, "spec": {
+    "parentRefs": [{"name": "front"}]}}
+
+
+def answer(api, method, path, body=None):
+    try:
+        api.call(method, path, body)
+        return 200
+    except urllib.error.HTTPError as e:
+        return e.code
+
+
+@pytest.mark.parametrize("who", ["root", "user"])
+def test_no_gateway_of_a_tenants(who, tmp_path):
+    """Roles of a directory that an older release made lose it, too."""
+    with own_network(), ups.as_caller(who) as up:
+        for role in ("edit", "admin"):
+            tenant = ups.Reader(tmp_path, up.ready["kubeconfig"])
+            tenant.token, tenant.client_cert = up.run("token", "-n", "team-a", "--role", role).stdout.strip(), None
+            assert answer(tenant, "POST", GATEWAYS, GATEWAY) == 403, role
+            assert answer(tenant, "GET", GATEWAYS) == 200, role
+            routes = GATEWAYS.replace("gateways", "httproutes")
+            assert answer(tenant, "POST", routes, ROUTE) == 200 and answer(tenant, "DELETE", f"{routes}/front") == 200, role
+        assert can_be_had(80)
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/edit"
+        rules = up.api.call("GET", path)["rules"]
+        older = json.loads(json.dumps(rules))
+        _, written = (r for r in older if r["apiGroups"][0] == "networking.k8s.io")
+        written["resources"] = ["networkpolicies", "gateways", "httproutes", "poddisruptionbudgets"]
+        up.api.patch(path, {"rules": older})
+        up.wait_back("control", up.kill("control"))
+        assert up.api.call("GET", path)["rules"] == rules
