@@ -319,6 +319,7 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
     store.dir = s->data;
     if (store_open(s->loop, &store, &s->store, e) < 0 || pki_open(s->data, &s->pki, e) < 0)
         return -1;
+    usage_set_max(store_usage(s->store), &config->namespace_max);
     if (config->token_file && read_tokens(s, config->token_file, e) < 0)
         return -1;
     s->streams = http_client_new(s->loop, &streams);

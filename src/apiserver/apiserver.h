@@ -11,6 +11,7 @@
 #include "apiserver/slices.h"
 #include "apiserver/snapshots.h"
 #include "apiserver/store.h"
+#include "apiserver/usage.h"
 #include "ev/timer.h"
 #include "http/serve.h"
 #include "kube/key_limit.h"
@@ -35,6 +36,7 @@ struct apiserver_config {
     const char *token_file;  /* "token,user,uid[,groups]" lines; or NULL */
     uint32_t max_connections;
     uint64_t event_ttl_ms, events_max; /* 0: as limits.h says */
+    struct usage_amount namespace_max; /* what a namespace may have; 0: any number */
     struct pods *pods;                 /* who runs Pods; outlives the server. NULL: nobody does */
     bool (*is_reserved)(const struct kind *kind, const char *namespace,
                         const char *name); /* what only the operator writes (reserved.h); or NULL */

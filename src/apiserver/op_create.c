@@ -1,6 +1,7 @@
 #include "apiserver/admit.h"
 #include "apiserver/definition.h"
 #include "apiserver/grant.h"
+#include "apiserver/namespace_limit.h"
 #include "apiserver/op_write.h"
 #include "apiserver/reserved.h"
 
@@ -32,7 +33,8 @@ int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freei
     struct shelf_key key = { op_number(op->kind), object_namespace(o), object_name(o) };
     struct err e;
 
-    if (reserved_check(op, key.namespace, key.name, st) < 0)
+    if (reserved_check(op, key.namespace, key.name, st) < 0 ||
+        namespace_limit_check(op, what, o, st) < 0)
         return -1;
     if (op->is_dry_run) {
         const struct object *there = store_get(op->store, STORE_HEAD, &key);

@@ -1,6 +1,7 @@
 #include "apiserver/store_impl.h"
 
 #include "apiserver/addresses.h"
+#include "apiserver/usage.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +99,7 @@ int store_write(struct store *st, const struct store_change *c, struct object **
                         (struct stale){ object_version(before), st->version, object_size(before) });
     if (c->op == STORE_DELETE)
         store_add_stale(st, (struct stale){ st->version, st->version, size });
+    usage_change(st->usage, before, c->op == STORE_DELETE ? NULL : now);
     add_event(st, c, key.kind, now, before);
     store_schedule(st);
     *ret = take_ptr(&now);
@@ -144,6 +146,11 @@ bool store_changes(struct store *st, unsigned kind, uint64_t version,
 struct addresses *store_addresses(struct store *st)
 {
     return st->addresses;
+}
+
+struct usage *store_usage(struct store *st)
+{
+    return st->usage;
 }
 
 void store_stats(const struct store *st, struct store_stats *ret)
@@ -265,6 +272,7 @@ static int begin(struct store *st, const struct store_config *config, struct err
         st->version = st->head_version = config->first_version;
         history_begin(st->history, st->version);
     }
+    usage_recount(st->usage, st->head);
     st->committed = shelf_ref(st->head);
     st->committed_version = st->version;
     history_commit(st->history, st->version);
@@ -285,6 +293,7 @@ int store_open(struct ev_loop *loop, const struct store_config *config, struct s
     st->loop = loop;
     st->waits_end = &st->waits;
     st->addresses = addresses_new(st);
+    st->usage = usage_new();
     st->bodies.max = STORE_BATCH_BYTES_MAX + ROW_MAX_BYTES;
     if (begin(st, config, e) < 0) {
         store_close(st);
@@ -310,6 +319,7 @@ void store_close(struct store *st)
     shelf_unref(st->committed);
     history_free(st->history);
     addresses_free(st->addresses);
+    usage_free(st->usage);
     for (size_t i = 0; st->resources && i < st->kind_count; i++)
         free(st->resources[i]);
     free(st->resources);

@@ -18,6 +18,7 @@
 
 struct addresses;
 struct store;
+struct usage;
 
 struct store_config {
     const char *dir; /* exists */
@@ -87,6 +88,8 @@ bool store_changes(struct store *st, unsigned kind, uint64_t version,
                    void (*fn)(void *ctx, const struct store_event *ev), void *ctx);
 /* An index beside it; the store's. */
 struct addresses *store_addresses(struct store *st);
+/* What each namespace has on the head; the store's. */
+struct usage *store_usage(struct store *st);
 
 struct store_stats {
     uint64_t commits, rows, failed_commits;

@@ -1,5 +1,6 @@
 #include "apiserver/store_impl.h"
 
+#include "apiserver/usage.h"
 #include "base/log.h"
 #include "base/time.h"
 
@@ -257,6 +258,7 @@ static void undo(struct store *st, const struct err *e)
     shelf_unref(st->head);
     st->head = shelf_ref(st->committed);
     st->head_version = st->committed_version;
+    usage_recount(st->usage, st->head);
     while (st->stale_count && stale_at(st, st->stale_count - 1)->until > st->committed_version)
         st->stale_bytes -= stale_at(st, --st->stale_count)->size;
     history_take_back(st->history);

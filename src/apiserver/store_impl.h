@@ -64,6 +64,7 @@ struct store {
     struct disk *disk;
     struct history *history;
     struct addresses *addresses;
+    struct usage *usage;
     const struct kind *kinds;
     size_t kind_count;
     char **resources; /* by kind: "sandboxes.agents.x-k8s.io", as the file knows them */

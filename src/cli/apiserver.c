@@ -12,7 +12,8 @@ struct apiserver_options {
     const char *data, *listen, *token_file, *pod_backend, *pod_socket;
     struct serving_log log;
     struct opt_list sans;
-    uint64_t ready_fd, max_connections, event_ttl_ms, max_events;
+    uint64_t ready_fd, max_connections, event_ttl_ms, max_events, namespace_objects,
+        namespace_bytes;
     bool is_help;
 };
 
@@ -27,6 +28,7 @@ static const struct opt opts[] = {
     { "--max-connections", NULL, OPT_U64, AT_FIELD(max_connections), "15000", 1, 1000000, "N", "connections at once; beyond it new ones are closed" },
     { "--event-ttl", NULL, OPT_MS, AT_FIELD(event_ttl_ms), "1h", 1000, 31536000000, "TIME", "how long an Event is kept after it last happened" },
     { "--max-events", NULL, OPT_U64, AT_FIELD(max_events), "10000", 100, 10000000, "N", "Events kept at most, about 2.5 KiB of memory each; the oldest go first, warnings last" },
+    SERVING_NAMESPACE_MAX(AT_FIELD(namespace_objects), AT_FIELD(namespace_bytes)),
     { "--pod-backend", NULL, OPT_STR, AT_FIELD(pod_backend), NULL, 0, 0, "NAME", "what Pods are, for exec, attach, port-forward and logs: local-exec makes this machine all of them, for tests (SILICA_TEST=1); default: nothing runs Pods" },
     { "--pod-socket", NULL, OPT_STR, AT_FIELD(pod_socket), NULL, 0, 0, "PATH", "where `silica node` serves exec, attach, port-forward and logs of Pods" },
     SERVING_READY_FD(AT_FIELD(ready_fd), "it serves"),
@@ -126,13 +128,15 @@ int apiserver_command(int argc, char **argv)
         return command_fail(&e, EXIT_USAGE);
     for (size_t i = 0; i < o.sans.n; i++)
         sans[i] = o.sans.v[i];
-    config = (struct apiserver_config){ .data = o.data,
-                                        .listen = o.listen,
-                                        .sans = sans,
-                                        .token_file = o.token_file,
-                                        .max_connections = (uint32_t)o.max_connections,
-                                        .event_ttl_ms = o.event_ttl_ms,
-                                        .events_max = o.max_events };
+    config =
+        (struct apiserver_config){ .data = o.data,
+                                   .listen = o.listen,
+                                   .sans = sans,
+                                   .token_file = o.token_file,
+                                   .max_connections = (uint32_t)o.max_connections,
+                                   .event_ttl_ms = o.event_ttl_ms,
+                                   .events_max = o.max_events,
+                                   .namespace_max = { o.namespace_objects, o.namespace_bytes } };
     if (serve(&o, &config, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     return 0;

@@ -23,6 +23,7 @@ struct control_options {
     const char *data, *welcome, *node;
     struct serving_log log;
     struct opt_list sans;
+    uint64_t namespace_objects, namespace_bytes;
     bool is_help;
 };
 
@@ -34,6 +35,7 @@ static const struct opt opts[] = {
     SERVING_TLS_SAN(AT_FIELD(sans)),
     { "--welcome", NULL, OPT_STR, AT_FIELD(welcome), NULL, 0, 0, "FILE", "what a new directory is given, instead of the usual: JSON with templates and pools" },
     { "--node-name", NULL, OPT_STR, AT_FIELD(node), NULL, 0, 0, "NAME", "the node that Pods are given to; default: somebody else does that" },
+    SERVING_NAMESPACE_MAX(AT_FIELD(namespace_objects), AT_FIELD(namespace_bytes)),
     SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
     COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
@@ -202,6 +204,8 @@ static int open_api(struct control *c, int listen_fd, struct err *e)
                                        .listen_fd = listen_fd,
                                        .sans = sans,
                                        .max_connections = 15000,
+                                       .namespace_max = { c->o->namespace_objects,
+                                                          c->o->namespace_bytes },
                                        .pods = &c->pods,
                                        .is_reserved = presence_has };
 

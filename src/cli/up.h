@@ -15,7 +15,7 @@ struct up_options {
     unsigned router_worker_count; /* of router_workers, or what is usual here */
     struct serving_log log;       /* of the parts */
     struct opt_list sans, allow_hosts;
-    uint64_t ready_fd, pod_port_min;
+    uint64_t ready_fd, pod_port_min, namespace_objects, namespace_bytes;
     bool is_detached, is_child, is_loud, is_help, is_print, is_every_address;
     struct config file; /* of `config` */
 };

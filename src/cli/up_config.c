@@ -11,10 +11,19 @@
 #include <string.h>
 
 /* Those that are about one start, not about the system, are flags alone. */
-static const char *const keys[] = { "data",           "listen",     "router-listen",
-                                    "router-workers", "allow-host", "tls-san",
-                                    "log-level",      "verbose",    "pod-addresses",
-                                    "pod-port-min",   NULL };
+static const char *const keys[] = { "data",
+                                    "listen",
+                                    "router-listen",
+                                    "router-workers",
+                                    "allow-host",
+                                    "tls-san",
+                                    "log-level",
+                                    "verbose",
+                                    "pod-addresses",
+                                    "pod-port-min",
+                                    "namespace-max-objects",
+                                    "namespace-max-bytes",
+                                    NULL };
 
 static const struct opt *row_of(const char *key)
 {

@@ -240,8 +240,13 @@ static int add_control(struct up *u, struct err *e)
     const char *argv[PART_ARGS_MAX + 1] = { "control",      "--data",     u->place->path,
                                             "--node-name",  u->node_name, "--log-level",
                                             u->o->log.level };
-    char welcome[PATH_MAX];
+    char welcome[PATH_MAX], objects[24], bytes[24];
     size_t n = 7;
+
+    (void)snprintf(objects, sizeof objects, "%llu", (unsigned long long)u->o->namespace_objects);
+    (void)snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)u->o->namespace_bytes);
+    argv[n++] = "--namespace-max-objects", argv[n++] = objects;
+    argv[n++] = "--namespace-max-bytes", argv[n++] = bytes;
 
     if (u->o->file.templates || u->o->file.pools) {
         (void)snprintf(welcome, sizeof welcome, "%s/" UP_WELCOME_FILE, u->place->path);

@@ -572,13 +572,18 @@ static int write_all(const struct object *o, const char *api_version, struct buf
     return buf_addc(out, '}', e);
 }
 
-size_t object_size(const struct object *o)
+size_t object_text_size(const struct object *o)
 {
-    size_t n = o->bytes; /* names, quotes, version and kind are less than that */
+    size_t n = 0;
 
     for (uint32_t i = 0; i < o->n; i++)
-        n += json_doc_bytes(o->members[i].doc).n;
+        n += strlen(o->members[i].name) + json_doc_bytes(o->members[i].doc).n;
     return n;
+}
+
+size_t object_size(const struct object *o)
+{
+    return o->bytes + object_text_size(o); /* quotes, version and kind are less than the block */
 }
 
 int object_write(const struct object *o, const char *api_version, struct buf *out, struct err *e)

@@ -124,6 +124,8 @@ bool object_differs_only(const struct object *a, const struct object *b, const c
 int object_write(const struct object *o, const char *api_version, struct buf *out, struct err *e);
 /* About the bytes that object_write appends, and seldom fewer. */
 size_t object_size(const struct object *o);
+/* Of the members alone: the same in each form of a state (object_lean, object_packed). */
+size_t object_text_size(const struct object *o);
 /* The same object as another version or kind shows it, if it was made before: a reference, or NULL. */
 struct object *object_other(const struct object *o, const struct kind *kind, const char *version);
 /* Keeps `other` with the object as long as that lives; the first one stays. `version` is a constant. */
