@@ -234,6 +234,8 @@ static struct http_link *new_link(struct http_call *x)
         .maker = s->maker,
         .peer_name = s->peer_name,
         .resolver = c->config.resolver,
+        .may_connect = c->config.may_connect,
+        .may_ctx = c->config.may_ctx,
         .plug = x->plug,
         .place = s->place,
     };

@@ -32,6 +32,9 @@ struct http_call;
 /* Zeroes mean the numbers above and limits.h's. */
 struct http_client_config {
     struct dial_resolver *resolver; /* or NULL: addresses and localhost only */
+    /* As in dial_spec, of each new connection. */
+    bool (*may_connect)(void *ctx, const struct net_addr *to);
+    void *may_ctx;
     uint32_t idle_max, idle_per_target_max;
     uint64_t idle_ms;
     /* HTTP/2: a connection that carries calls and was silent for so long is pinged, and is lost when nothing came for as

@@ -212,3 +212,40 @@ bool net_addr_is_loopback(const struct net_addr *a)
         return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
     return a->sa.ss_family == AF_UNIX;
 }
+
+static bool stands_for_ipv4(const struct in6_addr *a)
+{
+    static const uint8_t nat64[12] = { 0x00, 0x64, 0xff, 0x9b };
+
+    return IN6_IS_ADDR_V4MAPPED(a) || IN6_IS_ADDR_V4COMPAT(a) ||
+           memcmp(a->s6_addr, nat64, sizeof nat64) == 0;
+}
+
+void net_addr_unmap(struct net_addr *a)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&a->sa;
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+
+    if (a->sa.ss_family != AF_INET6 || !stands_for_ipv4(&v6->sin6_addr))
+        return;
+    v4.sin_port = v6->sin6_port;
+    memcpy(&v4.sin_addr, &v6->sin6_addr.s6_addr[12], sizeof v4.sin_addr);
+    *a = (struct net_addr){ .len = sizeof v4 };
+    memcpy(&a->sa, &v4, sizeof v4);
+}
+
+bool net_addr_is_unicast(const struct net_addr *a)
+{
+    struct net_addr b = *a;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&b.sa;
+    uint32_t ip;
+
+    net_addr_unmap(&b);
+    if (net_addr_is_loopback(&b))
+        return false;
+    ip = ntohl(((const struct sockaddr_in *)(const void *)&b.sa)->sin_addr.s_addr);
+    if (b.sa.ss_family == AF_INET)
+        return ip >> 24 != 0 && ip >> 16 != 0xa9fe && ip >> 28 != 0xe && ip != UINT32_MAX;
+    return !IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) &&
+           !IN6_IS_ADDR_MULTICAST(&v6->sin6_addr);
+}

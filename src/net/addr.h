@@ -28,6 +28,12 @@ bool net_addr_of_ip(struct span ip, uint16_t port, struct net_addr *ret);
 const char *net_addr_ip_text(const struct net_addr *a, char text[NET_ADDR_TEXT_BYTES]);
 uint16_t net_addr_port(const struct net_addr *a);
 bool net_addr_is_loopback(const struct net_addr *a); /* unix sockets count */
+/* ::ffff:127.0.0.1 is where 127.0.0.1 is: an IPv4 address that an IPv6 one stands for (mapped, compatible, by the well-known
+ * prefix of NAT64) becomes IPv4. */
+void net_addr_unmap(struct net_addr *a);
+/* Could it be one of another machine: neither loopback, link-local, multicast, broadcast, unspecified nor of this network?
+ * Looks through what net_addr_unmap does. */
+bool net_addr_is_unicast(const struct net_addr *a);
 /* Is the host an IP literal (v6 with or without brackets)? */
 bool net_host_is_ip(struct span host);
 

@@ -127,6 +127,52 @@ static void test_addresses_without_their_ports(void **state)
     }
 }
 
+static void test_addresses_of_other_machines(void **state)
+{
+    static const struct {
+        const char *ip;
+        bool is_unicast;
+    } ips[] = {
+        { "10.0.0.1", true },
+        { "192.168.1.1", true },
+        { "8.8.8.8", true },
+        { "169.253.1.1", true },
+        { "2001:db8::1", true },
+        { "fd00::2", true },
+        { "::ffff:10.0.0.1", true },
+        { "64:ff9b::a00:1", true },
+        { "127.0.0.1", false },
+        { "127.255.1.2", false },
+        { "0.0.0.0", false },
+        { "0.1.2.3", false },
+        { "169.254.169.254", false },
+        { "224.0.0.1", false },
+        { "239.255.255.250", false },
+        { "255.255.255.255", false },
+        { "::", false },
+        { "::1", false },
+        { "fe80::1", false },
+        { "febf::1", false },
+        { "ff02::1", false },
+        { "::ffff:127.0.0.1", false },
+        { "::ffff:169.254.169.254", false },
+        { "::ffff:0.0.0.0", false },
+        { "::127.0.0.1", false },
+        { "64:ff9b::127.0.0.1", false },
+        { "64:ff9b::a9fe:a9fe", false },
+        { "::ffff:224.0.0.1", false },
+    };
+
+    (void)state;
+    EACH(row, ips) {
+        struct net_addr a;
+
+        assert_true(net_addr_of_ip(span_cstr(row->ip), 80, &a));
+        if (net_addr_is_unicast(&a) != row->is_unicast)
+            fail_msg("%s", row->ip);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_ip_literals_are_told_from_names),
         cmocka_unit_test(test_ip_literals_are_the_librarys),
         cmocka_unit_test(test_addresses_without_their_ports),
+        cmocka_unit_test(test_addresses_of_other_machines),
     };
 
     return cmocka_run_group_tests_name("net/addr", tests, NULL, NULL);

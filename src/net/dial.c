@@ -36,6 +36,8 @@ struct dial {
     uint64_t timeout_ms;
     struct conn_filter_maker *maker;
     struct dial_resolver *resolver;
+    bool (*may_connect)(void *ctx, const struct net_addr *to);
+    void *may_ctx;
     struct dial_lookup *lookup;
     struct dial_plug *plug; /* NULL: it connects itself */
     char place[DIAL_PLACE_BYTES];
@@ -216,7 +218,21 @@ static void won(struct attempt *a)
     shake(d, 0);
 }
 
-/* One failed; another may be under way, or to come. */
+/* One failed, d->verdict says why; another may be under way, or to come. */
+static void go_on(struct dial *d)
+{
+    if (d->next < d->addr_count) {
+        try_next(d);
+        return;
+    }
+    for (size_t i = 0; i < LEN(d->attempts); i++) {
+        if (d->attempts[i].fd >= 0)
+            return;
+    }
+    if (!ev_timer_is_running(&d->stagger))
+        finish_later(d);
+}
+
 static void lost(struct attempt *a, int sys)
 {
     struct dial *d = a->dial;
@@ -228,16 +244,16 @@ static void lost(struct attempt *a, int sys)
     if (d->host[0] && !net_host_is_ip(span_cstr(d->host)))
         (void)err_errno(&d->verdict, sys, "cannot connect to '%s' at %s", text,
                         net_addr_text(&d->addrs[a->at], addr));
-    if (d->next < d->addr_count) {
-        try_next(d);
-        return;
-    }
-    for (size_t i = 0; i < LEN(d->attempts); i++) {
-        if (d->attempts[i].fd >= 0)
-            return;
-    }
-    if (!ev_timer_is_running(&d->stagger))
-        finish_later(d);
+    go_on(d);
+}
+
+static void deny(struct dial *d, const struct net_addr *to)
+{
+    char text[DIAL_NAME_BYTES + 16], addr[NET_ADDR_TEXT_BYTES];
+
+    (void)err_set(&d->verdict, ERR_DENIED, "cannot connect to '%s': %s is not connected to",
+                  where(d, text), net_addr_text(to, addr));
+    go_on(d);
 }
 
 static void on_connected(void *ctx, unsigned ready)
@@ -260,6 +276,10 @@ static void start_attempt(struct attempt *a, const struct net_addr *to)
     struct dial *d = a->dial;
     struct err e;
 
+    if (d->may_connect && !d->may_connect(d->may_ctx, to)) {
+        deny(d, to);
+        return;
+    }
     a->fd = d->given_fd >= 0
                 ? take_fd(&d->given_fd)
                 : socket(to->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -448,6 +468,8 @@ struct dial *dial_start(struct ev_loop *loop, const struct dial_spec *spec, dial
     d->timeout_ms = spec->timeout_ms;
     d->maker = spec->maker;
     d->resolver = spec->resolver;
+    d->may_connect = spec->may_connect;
+    d->may_ctx = spec->may_ctx;
     d->plug = spec->plug;
     if (d->plug) {
         assert(spec->place && !spec->maker);

@@ -59,6 +59,9 @@ struct dial_spec {
     struct conn_filter_maker *maker; /* TLS, or NULL for clear */
     const char *peer_name;           /* whom the handshake must meet; NULL means host */
     struct dial_resolver *resolver;  /* or NULL */
+    /* Asked of each address before it is connected to; false: it is not, ERR_DENIED where there is no other. NULL: all are. */
+    bool (*may_connect)(void *ctx, const struct net_addr *to);
+    void *may_ctx;
     /* In clear only: that place and no other, whatever host and addr say. Where it is not known: ERR_NOT_FOUND. */
     struct dial_plug *plug;
     const char *place;

@@ -380,6 +380,103 @@ static void test_a_silent_address_gets_company_and_a_dead_one_is_passed(void **s
     close_world(&w);
 }
 
+/* ---- addresses that are not for us, and places ---- */
+
+static bool is_port(void *ctx, const struct net_addr *to)
+{
+    return net_addr_port(to) == *(const uint16_t *)ctx;
+}
+
+static void test_no_address_is_connected_to_that_may_not_be(void **state)
+{
+    uint16_t other = 1;
+    struct list_resolver r = { .base.ops = &list_ops };
+    struct dial_spec spec = { .timeout_ms = 5000, .may_connect = is_port, .may_ctx = &other };
+    struct world w;
+    struct outcome o;
+
+    (void)state;
+    open_world(&w);
+    r.loop = w.loop;
+    r.addrs[0] = r.addrs[1] = *net_listener_addr(w.l);
+    r.n = 2;
+    for (int how = 0; how < 4;
+         how++) { /* an address, a literal, localhost, a name of two addresses */
+        static const char *const hosts[] = { NULL, "127.0.0.1", "localhost", "many.test" };
+
+        spec.addr = how ? NULL : net_listener_addr(w.l);
+        spec.host = hosts[how];
+        spec.port = w.port;
+        spec.resolver = &r.base;
+        (void)start(&w, &spec, &o);
+        await(&w, &o);
+        assert_int_equal(o.r.fd, -1);
+        assert_int_equal(o.err.code, ERR_DENIED);
+    }
+    side_idle(w.loop, 5);
+    assert_int_equal(w.accepted_count, 0);
+    /* The next one may be. */
+    assert_true(net_addr_of_ip(SPAN("127.0.0.1"), 1, &r.addrs[0]));
+    spec.may_ctx = &w.port;
+    (void)start(&w, &spec, &o);
+    await(&w, &o);
+    assert_int_equal(net_addr_port(&o.r.peer), w.port);
+    drop(&o);
+    close_world(&w);
+}
+
+struct no_plug {
+    struct dial_plug base;
+    struct ev_loop *loop;
+    struct ev_task task;
+    dial_plug_fn fn;
+    void *ctx;
+};
+
+static void know_nothing(void *ctx)
+{
+    struct no_plug *p = ctx;
+    struct err e;
+
+    (void)err_set(&e, ERR_NOT_FOUND, "there is no such place");
+    p->fn(p->ctx, -1, &e);
+}
+
+static struct dial_errand *no_start(struct dial_plug *base, const char *place, uint16_t port,
+                                    dial_plug_fn fn, void *ctx)
+{
+    struct no_plug *p = CONTAINER(base, struct no_plug, base);
+
+    (void)place, (void)port;
+    p->fn = fn, p->ctx = ctx;
+    ev_post(p->loop, &p->task, know_nothing, p);
+    return NULL;
+}
+
+static void test_a_place_that_is_not_known_is_no_address(void **state)
+{
+    static const struct dial_plug_ops ops = { no_start, NULL };
+    struct no_plug p = { .base.ops = &ops };
+    struct world w;
+    struct outcome o;
+
+    (void)state;
+    open_world(&w);
+    p.loop = w.loop;
+    (void)start(&w,
+                &(struct dial_spec){ .host = "127.0.0.1",
+                                     .port = w.port,
+                                     .timeout_ms = 5000,
+                                     .plug = &p.base,
+                                     .place = "a-pod" },
+                &o);
+    await(&w, &o);
+    assert_int_equal(o.err.code, ERR_NOT_FOUND);
+    side_idle(w.loop, 5);
+    assert_int_equal(w.accepted_count, 0);
+    close_world(&w);
+}
+
 /* ---- names, asked of a small DNS server ---- */
 
 struct dns {
@@ -662,6 +759,8 @@ int main(void)
         cmocka_unit_test(test_the_deadline_holds_while_connecting),
         cmocka_unit_test(test_cancel_completes_once_at_every_stage),
         cmocka_unit_test(test_a_silent_address_gets_company_and_a_dead_one_is_passed),
+        cmocka_unit_test(test_no_address_is_connected_to_that_may_not_be),
+        cmocka_unit_test(test_a_place_that_is_not_known_is_no_address),
         cmocka_unit_test(test_names_are_resolved_without_blocking),
         cmocka_unit_test(test_the_hosts_file_comes_first),
         cmocka_unit_test(test_tls_is_part_of_the_dial),

@@ -37,4 +37,7 @@
 #define RESOLVE_TRY_MS 2000
 #define RESOLVE_TRIES  3 /* then the name cannot be resolved now */
 
+/* Where the kernel does not say that an address came or went */
+#define HOST_ADDRS_MS 1000
+
 #endif

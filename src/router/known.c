@@ -168,7 +168,9 @@ static enum pick_verdict find_pod(struct known *k, const struct target *t, struc
 
     if (t->has_ip) {
         pod = newest(k, PODS_BY_IP, t->namespace, net_addr_ip_text(&t->ip, ip), t->id);
-        return pod ? found_pod(ret, "pod-ip", ip, pod, false) : PICK_WAITING;
+        return pod && object_text(pod, "status.podIP")
+                   ? found_pod(ret, "pod-ip", object_text(pod, "status.podIP"), pod, false)
+                   : PICK_WAITING;
     }
     pod = t->uid[0] ? newest(k, PODS_BY_UID, t->namespace, t->uid, NULL) : NULL;
     if (pod && !is_dead(k, pod))

@@ -3,6 +3,7 @@
  * Owns:     both copies, and which Pods turned out to be unreachable.
  * Rule:     a target must be a known sandbox. A Pod address must be that of a Pod which the named Sandbox manages: an
  *           address that was given back and is somebody else's now leads nowhere.
+ * Address:  status.podIP alone is connected to; one in a request only says which Pod is meant.
  * Order:    the Pod address of the request, else the uid, else the name; a pool's member that nobody claimed has no name yet.
  * Used by:  the router, as its picker.
  * Threads:  the loop's.

@@ -3,7 +3,6 @@
 #include "base/str.h"
 #include "kube/names.h"
 
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,34 +105,6 @@ static bool read_port(const struct said *said, struct target *t)
     return true;
 }
 
-/* ::ffff:127.0.0.1 is where 127.0.0.1 is, whatever it looks like. */
-static void unwrap(struct net_addr *a)
-{
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&a->sa;
-    struct sockaddr_in v4 = { .sin_family = AF_INET };
-
-    if (a->sa.ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
-        return;
-    v4.sin_port = v6->sin6_port;
-    memcpy(&v4.sin_addr, &v6->sin6_addr.s6_addr[12], sizeof v4.sin_addr);
-    *a = (struct net_addr){ .len = sizeof v4 };
-    memcpy(&a->sa, &v4, sizeof v4);
-}
-
-/* Could a Pod be there? Not where only this machine, this link or nobody is. */
-static bool is_pod_address(const struct net_addr *a, bool is_loopback_allowed)
-{
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&a->sa;
-    uint32_t ip = ntohl(((const struct sockaddr_in *)(const void *)&a->sa)->sin_addr.s_addr);
-
-    if (net_addr_is_loopback(a))
-        return is_loopback_allowed;
-    if (a->sa.ss_family == AF_INET)
-        return ip != 0 && ip >> 16 != 0xa9fe && ip >> 28 != 0xe && ip != UINT32_MAX;
-    return !IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr) && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) &&
-           !IN6_IS_ADDR_MULTICAST(&v6->sin6_addr);
-}
-
 static bool read_ip(const struct said *said, bool is_loopback_allowed, struct target *t)
 {
     struct span ip = said[POD_IP].value;
@@ -144,8 +115,8 @@ static bool read_ip(const struct said *said, bool is_loopback_allowed, struct ta
         return true;
     if (!net_addr_of_ip(ip, t->port, &t->ip))
         return false;
-    unwrap(&t->ip);
-    t->has_ip = is_pod_address(&t->ip, is_loopback_allowed);
+    net_addr_unmap(&t->ip);
+    t->has_ip = net_addr_is_loopback(&t->ip) ? is_loopback_allowed : net_addr_is_unicast(&t->ip);
     return t->has_ip;
 }
 

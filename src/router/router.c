@@ -1,6 +1,7 @@
 #include "router/router.h"
 
 #include "base/log.h"
+#include "net/host_addrs.h"
 #include "net/listen.h"
 #include "net/peer.h"
 #include "router/hop.h"
@@ -21,6 +22,7 @@ struct router {
     struct http_server *closed; /* for connections of strangers: refuses whatever they ask */
     struct way plain, tls;
     struct tunnel *tunnel;
+    struct host_addrs *host;
     struct secure *secure;
     struct hops hops;
     uint64_t strangers,
@@ -78,6 +80,18 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
         http_server_accept(to, fd, peer);
 }
 
+/* Whatever the status of a Pod or a name's addresses say: nothing on this machine, and nothing that is no Pod's. */
+static bool may_connect(void *ctx, const struct net_addr *to)
+{
+    struct router *r = ctx;
+    struct net_addr at = *to;
+
+    net_addr_unmap(&at);
+    if (net_addr_is_loopback(&at))
+        return r->config.rules.is_loopback_allowed;
+    return net_addr_is_unicast(&at) && !host_addrs_has(r->host, &at);
+}
+
 static void open_sides(struct router *r)
 {
     struct http_server_config server = { .on_request = on_request,
@@ -89,6 +103,8 @@ static void open_sides(struct router *r)
                                          .max_connections = ROUTER_CONNECTIONS_MAX,
                                          .files_each = 2 };
     const struct http_client_config client = { .resolver = r->config.resolver,
+                                               .may_connect = may_connect,
+                                               .may_ctx = r,
                                                .idle_max = ROUTER_IDLE_MAX,
                                                .idle_per_target_max = ROUTER_IDLE_PER_HOST_MAX,
                                                .idle_ms = ROUTER_IDLE_MS,
@@ -155,8 +171,8 @@ int router_open(struct ev_loop *loop, const struct router_config *config, struct
     r->config = *config;
     r->loop = loop;
     open_sides(r);
-    if (open_way(r, &r->plain, &r->config.plain, e) < 0 || open_tls(r, e) < 0 ||
-        open_tunnel(r, e) < 0) {
+    if (host_addrs_open(&r->host, e) < 0 || open_way(r, &r->plain, &r->config.plain, e) < 0 ||
+        open_tls(r, e) < 0 || open_tunnel(r, e) < 0) {
         router_close(r);
         return -1;
     }
@@ -199,6 +215,7 @@ void router_close(struct router *r)
     hops_done(&r->hops);
     secure_close(r->secure);
     tally_free(r->hops.tally);
+    host_addrs_close(r->host);
     free(r);
 }
 

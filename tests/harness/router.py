@@ -26,9 +26,10 @@ def program():
 
 
 class Router:
-    """Knows api's sandboxes; api None: no cluster at all, and every address is taken as it comes."""
+    """Knows api's sandboxes; api None: no cluster at all, and every address is taken as it comes. Theirs are on loopback here;
+    has_loopback False: that is not allowed."""
 
-    def __init__(self, api, *options, env=None, directory=None, listen="127.0.0.1:0", stdin=subprocess.DEVNULL):
+    def __init__(self, api, *options, env=None, directory=None, listen="127.0.0.1:0", stdin=subprocess.DEVNULL, has_loopback=True):
         reader, writer = os.pipe()
         self.log_path = (directory or api.directory) / f"router-{os.urandom(4).hex()}.log"
         where = ["--kubeconfig", api.kubeconfig] if api else ["--cache-enabled=false", "--allow-unlisted-pod-ip"]
@@ -36,7 +37,7 @@ class Router:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [program(), "router", *where, "--listen", listen, "--metrics-listen", "127.0.0.1:0", "--health-listen",
-                 "127.0.0.1:0", "--ready-fd", str(writer), "--allow-loopback-pod-ip", *options],
+                 "127.0.0.1:0", "--ready-fd", str(writer), *(["--allow-loopback-pod-ip"] if has_loopback else []), *options],
                 stdin=stdin, stdout=log, stderr=log, pass_fds=[writer], env={**given, **(env or {})})
         os.close(writer)
         with os.fdopen(reader) as ready:

@@ -4,14 +4,16 @@ carries. An object of a tenant's, or one of the system's that a tenant bends, le
 import http.server
 import json
 import socket
+import subprocess
 import threading
 import urllib.error
 import urllib.request
 
 import pytest
 
+from harness import router as routers
 from harness.server import wait_until
-from lib import up as ups
+from lib import controlplane, up as ups
 
 pytestmark = pytest.mark.ours
 SANDBOXES = "/apis/agents.x-k8s.io/v1beta1/namespaces/team-a/sandboxes"
@@ -143,6 +145,46 @@ def test_an_address_of_an_object_leads_nowhere(up, tenant, secret):
     assert secret.seen == []
     tenant.write("DELETE", f"{PODS}/elsewhere?gracePeriodSeconds=0")
     tenant.write("DELETE", f"{SANDBOXES}/aimed")
+
+
+def addresses_of_this_machine():
+    """Those that are no loopback."""
+    found = json.loads(subprocess.run(["ip", "-j", "addr"], stdout=subprocess.PIPE, check=True).stdout)
+    return [a["local"] for link in found for a in link["addr_info"] if a["scope"] == "global"]
+
+
+@pytest.mark.parametrize("more", [[], ["--allow-unlisted-pod-ip"]], ids=["known", "unlisted"])
+def test_on_a_cluster_no_address_of_the_host_is_connected_to(more, secret):
+    """A router that connects to Pods' addresses: none of its own machine's, in any form, whatever the API server says."""
+    everywhere = Secret("::", socket.AF_INET6)  # IPv4, too
+    own = addresses_of_this_machine()
+    assert own, "a machine with an address"
+    lies = ["127.0.0.1", "127.3.2.1", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", *own,
+            *(f"::ffff:{ip}" for ip in own if ":" not in ip)]
+    with controlplane.Silica() as api, routers.Router(api, *more, "--upstream-max-retries=0", has_loopback=False) as router:
+        for number, ip in enumerate(lies):
+            name = f"box-{number}"
+            uid = routers.place(api, name, ip)
+            for fields in ways(uid, ip):
+                status, text = ask(router.url, name, uid, everywhere.port, **{"X-Sandbox-Namespace": "default", **fields})
+                assert status >= 400 and b"secret" not in text, (ip, fields, status, text)
+        # A Pod that says two addresses: the first is the one, whichever the request names.
+        uid = routers.place(api, "two", "192.0.2.250")
+        pod = api.call("GET", "/api/v1/namespaces/default/pods/two")
+        pod["status"]["podIPs"].append({"ip": "127.0.0.1"})
+        api.call("PUT", "/api/v1/namespaces/default/pods/two/status", pod)
+        status, text = ask(router.url, "two", uid, everywhere.port, **{"X-Sandbox-Namespace": "default", "X-Sandbox-Pod-IP": "127.0.0.1"})
+        assert status >= 400 and b"secret" not in text
+        # The switch lets loopback in, and nothing else of this machine.
+        with routers.Router(api, *more, "--upstream-max-retries=0") as loose:
+            assert ask(loose.url, "box-0", "", everywhere.port, **{"X-Sandbox-Namespace": "default"}) == (200, b"secret")
+            for number, ip in enumerate(lies):
+                if ip in own:
+                    status, text = ask(loose.url, f"box-{number}", "", everywhere.port, **{"X-Sandbox-Namespace": "default"})
+                    assert status >= 400 and b"secret" not in text, (ip, status, text)
+    assert everywhere.seen == ["/x"]
+    everywhere.server.shutdown()
+    everywhere.server.server_close()
 
 
 SERVICE = {"spec": {"selector": {"app": "mine"}, "ports": [{"port": 8080}]}}
