@@ -71,7 +71,10 @@ struct box_spec {
         *env; /* NULL-terminated NAME=value: the whole environment of PID 1 and of commands */
     const char *cwd; /* inside; NULL: the user's home */
     bool makes_cwd;  /* where the image does not have it, as container runtimes do */
-    uid_t uid;       /* of commands, inside */
+    /* A second place of the home, absolute: one directory at two paths, each a mount. What `binds` shows at or below one of
+     * them is seen at the other, too; with binds at both there is no alias. NULL: none. */
+    const char *home_alias;
+    uid_t uid; /* of commands, inside */
     gid_t gid;
     gid_t groups[BOX_GROUPS_MAX]; /* that they are in besides; only where a range of ids is given */
     size_t group_count;

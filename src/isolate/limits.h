@@ -3,7 +3,7 @@
 #define SILICA_ISOLATE_LIMITS_H
 
 /* clang-format off */
-#define PLAN_ROWS_MAX 256 /* then ERR_LIMIT: the host image takes about 80, the rest are the caller's binds */
+#define PLAN_ROWS_MAX 448 /* then ERR_LIMIT: the host image takes about 80, the rest are the caller's binds, twice below an alias */
 #define PLAN_TEXT_MAX_BYTES 4096 /* of one path or file of the plan; a path cannot be longer */
 
 #define BOX_ROOT_BYTES (1ull << 30)         /* the writable root where nobody says; memory is taken only when used */

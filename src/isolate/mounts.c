@@ -341,6 +341,18 @@ static int keep(const struct mounts *m, const struct plan_row *row, struct err *
     return place(tree_fd, target_fd, "", row->target, e);
 }
 
+/* Nothing of a caller's is on these ways yet. */
+static int put_alias(const struct mounts *m, const struct plan_row *row, struct err *e)
+{
+    OWN_FD int tree_fd = mounts_clone_tree(m->root_fd, row->source, 0);
+
+    if (tree_fd < 0)
+        return err_sys(e, "cannot clone '/%s' inside", row->source);
+    if (mounts_restrict(tree_fd, PLAN_NODEV, e) < 0)
+        return err_wrap(e, "'/%s'", row->source);
+    return place(tree_fd, m->root_fd, row->target, row->target, e);
+}
+
 static int clone_restricted(const struct mounts *m, const char *path, unsigned flags, struct err *e)
 {
     OWN_FD int fd = mounts_clone_tree(m->root_fd, path, 0);
@@ -430,6 +442,8 @@ static int do_row(struct mounts *m, size_t i, struct err *e)
         return put_frame(m, row, e);
     case PLAN_TOUCH:
         return touch(m, row, e);
+    case PLAN_ALIAS:
+        return put_alias(m, row, e);
     }
     return 0;
 }
@@ -454,6 +468,7 @@ static enum stage stage_of(const struct plan_row *row)
     case PLAN_DEVPTS:
     case PLAN_WRITE:
     case PLAN_SEAL:
+    case PLAN_ALIAS:
         return FRAME;
     case PLAN_BIND:
         return HELD;

@@ -76,9 +76,9 @@ static const char *const merged[] = { "bin", "sbin", "lib", "lib64" };
 
 const char *plan_op_name(enum plan_op op)
 {
-    static const char *const names[] = { "dir",  "link",      "file",  "bind", "tmpfs",
-                                         "proc", "devpts",    "write", "seal", "hide",
-                                         "keep", "seal-root", "frame", "touch" };
+    static const char *const names[] = { "dir",  "link",      "file",  "bind",  "tmpfs",
+                                         "proc", "devpts",    "write", "seal",  "hide",
+                                         "keep", "seal-root", "frame", "touch", "alias" };
 
     return names[op];
 }
@@ -436,13 +436,86 @@ static int add_proc(struct plan *p, const struct plan_host *host, struct err *e)
                             e);
 }
 
+/* ---- the home at two places ---- */
+
+static bool is_at_or_below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static bool has_bind_at(const struct box_spec *spec, const char *place)
+{
+    for (size_t i = 0; i < spec->bind_count; i++) {
+        OWN_MEM char *target = inside_path(spec->binds[i].target);
+
+        if (target && strcmp(target, place) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The alias without its leading slash; NULL: the home has none. */
+static char *alias_of(const struct box_spec *spec)
+{
+    OWN_MEM char *alias = spec->home_alias ? inside_path(spec->home_alias) : NULL;
+
+    if (!alias || is_at_or_below(alias, BOX_HOME_INSIDE) || is_at_or_below(BOX_HOME_INSIDE, alias))
+        return NULL;
+    return has_bind_at(spec, alias) && has_bind_at(spec, BOX_HOME_INSIDE) ? NULL : take_ptr(&alias);
+}
+
+/* Without a volume at one of them the directory of the new root is seen at both. */
+static int add_alias(struct plan *p, const struct box_spec *spec, struct err *e)
+{
+    char *alias = alias_of(spec);
+    struct plan_row dir = { .op = PLAN_DIR, .target = alias, .mode = 0755, .flags = PLAN_OF_USER };
+    struct plan_row row = { .op = PLAN_ALIAS, .target = alias, .source = BOX_HOME_INSIDE };
+
+    if (!alias)
+        return 0;
+    (void)keep(p, alias);
+    if (!has_target(p, span_cstr(alias)) && (add_parents(p, alias, 0, e) < 0 || add(p, dir, e) < 0))
+        return -1;
+    return has_bind_at(spec, alias) || has_bind_at(spec, BOX_HOME_INSIDE) ? 0 : add(p, row, e);
+}
+
+/* The other place of what is shown at or below one of the two: absolute, or NULL. */
+static char *other_place(const struct box_spec *spec, const char *target)
+{
+    OWN_MEM char *alias = alias_of(spec), *path = inside_path(target);
+    const char *from = BOX_HOME_INSIDE, *to = alias;
+    char *other;
+
+    if (!alias || !path)
+        return NULL;
+    if (!is_at_or_below(path, from))
+        from = alias, to = BOX_HOME_INSIDE;
+    if (!is_at_or_below(path, from))
+        return NULL;
+    if (asprintf(&other, "/%s%s", to, path + strlen(from)) < 0)
+        abort();
+    return other;
+}
+
+static int add_other(struct plan *p, const struct box_spec *spec, const struct box_bind *b,
+                     struct err *e)
+{
+    OWN_MEM char *other = other_place(spec, b->target);
+    struct box_bind twin = *b;
+
+    twin.target = other;
+    return !other || has_bind_at(spec, other + 1) ? 0 : add_bind(p, &twin, e);
+}
+
 static int add_callers(struct plan *p, const struct box_spec *spec, struct err *e)
 {
     for (const char *const *h = spec->host_paths; h && *h; h++)
         if (add_bind(p, &(struct box_bind){ .source = *h, .target = *h }, e) < 0)
             return err_wrap(e, "host path");
     for (size_t i = 0; i < spec->bind_count; i++)
-        if (add_bind(p, &spec->binds[i], e) < 0)
+        if (add_bind(p, &spec->binds[i], e) < 0 || add_other(p, spec, &spec->binds[i], e) < 0)
             return err_wrap(e, "volume");
     return 0;
 }
@@ -564,8 +637,8 @@ static bool can_be_framed(const struct box_spec *spec, const struct ids *ids)
         if (is_at_frame(one))
             return false;
         for (size_t k = 0; (other = callers_place(spec, k)); k++)
-            if (k != i && span_starts(span_cstr(other), one))
-                return false;
+            if (k != i && (spec->home_alias || span_starts(span_cstr(other), one)))
+                return false; /* with an alias one may be in another at its second place */
     }
     return true;
 }
@@ -647,7 +720,7 @@ int plan_make(struct plan *p, const struct box_spec *spec, const struct ids *ids
         return err_set(e, ERR_INVALID, "working directory '%s' is not an absolute path", p->cwd);
     if (add_dirs(p, e) < 0 || (p->is_framed ? add_frame(p, e) : add_own(p, e)) < 0 ||
         add_usr(p, host, e) < 0 || add_names(p, e) < 0 || add_dev_mounts(p, e) < 0 ||
-        add_message(p, spec, true, e) < 0 || add_cwd(p, spec, e) < 0)
+        add_message(p, spec, true, e) < 0 || add_cwd(p, spec, e) < 0 || add_alias(p, spec, e) < 0)
         return -1;
     /* The masks of proc are made of what is ours, so before a volume can cover that. */
     if (add_proc(p, host, e) < 0 || add_callers(p, spec, e) < 0 ||

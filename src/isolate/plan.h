@@ -31,6 +31,7 @@ enum plan_op {
     PLAN_SEAL_ROOT,
     PLAN_FRAME, /* the tree of that name which all sandboxes share */
     PLAN_TOUCH, /* an empty file of `mode`; what is there stays */
+    PLAN_ALIAS, /* the directory `source` of the new root, at a second place */
 };
 
 /* Set-user-ID bits never count: every mount is nosuid. */

@@ -246,6 +246,52 @@ static void a_working_directory(void **state)
     }
 }
 
+static void a_home_at_two_places(void **state)
+{
+    static const struct row {
+        const char *name, *alias;
+        const char *binds[3]; /* targets */
+        const char *shown;    /* what is bound where, in order; = is the root's own directory */
+    } rows[] = {
+        { "none", NULL, { "/workspace" }, "workspace" },
+        { "no volume", "/app", { NULL }, "app=" },
+        { "at the home", "/app", { "/workspace/" }, "workspace app" },
+        { "at the alias", "/app", { "/app" }, "app workspace" },
+        { "at both", "/app", { "/app", "//workspace" }, "app workspace" },
+        { "below one", "/app", { "/app/a" }, "app= app/a workspace/a" },
+        { "below both", "/app", { "/app/a", "/workspace/a" }, "app= app/a workspace/a" },
+        { "at and below", "/app", { "/app", "/workspace/a" }, "app workspace workspace/a app/a" },
+        { "beside", "/app", { "/apple", "/workspaces" }, "app= apple workspaces" },
+        { "in the home", "/workspace/app", { "/workspace" }, "workspace" },
+        { "not a path", "app", { "/workspace" }, "workspace" },
+    };
+
+    (void)state;
+    EACH(r, rows) {
+        OWN(buf_done) struct buf shown = BUF_INIT(1024);
+        struct box_bind binds[3];
+        struct box_spec spec = { .name = "x", .home_alias = r->alias, .binds = binds };
+        struct plan p;
+        struct err e;
+
+        for (; spec.bind_count < LEN(r->binds) && r->binds[spec.bind_count]; spec.bind_count++)
+            binds[spec.bind_count] =
+                (struct box_bind){ .source = "/srv", .target = r->binds[spec.bind_count] };
+        make(&p, &spec);
+        for (size_t i = 0; i < p.n; i++) {
+            const struct plan_row *row = &p.rows[i];
+
+            if (row->op == PLAN_ALIAS || (row->op == PLAN_BIND && (row->flags & PLAN_FOREIGN)))
+                assert_int_equal(buf_addf(&shown, &e, "%s%s%s", shown.n ? " " : "", row->target,
+                                          row->op == PLAN_ALIAS ? "=" : ""),
+                                 0);
+        }
+        if (strcmp(buf_cstr(&shown), r->shown) != 0)
+            fail_msg("%s: %s", r->name, buf_cstr(&shown));
+        plan_done(&p);
+    }
+}
+
 static void order(void **state)
 {
     static const struct box_bind binds[] = { { "/srv/data", "/data/deep//in/./", true, "a/b" } };
@@ -463,13 +509,21 @@ static void few_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_image),      cmocka_unit_test(nothing_else_of_the_host),
-        cmocka_unit_test(last_words),      cmocka_unit_test(a_frame),
-        cmocka_unit_test(what_is_shared),  cmocka_unit_test(a_working_directory),
-        cmocka_unit_test(order),           cmocka_unit_test(refusals),
-        cmocka_unit_test(too_much),        cmocka_unit_test(id_ranges),
-        cmocka_unit_test(counts_of_users), cmocka_unit_test(few_calls),
-        cmocka_unit_test(id_files),        cmocka_unit_test(id_maps),
+        cmocka_unit_test(host_image),
+        cmocka_unit_test(nothing_else_of_the_host),
+        cmocka_unit_test(last_words),
+        cmocka_unit_test(a_frame),
+        cmocka_unit_test(what_is_shared),
+        cmocka_unit_test(a_working_directory),
+        cmocka_unit_test(a_home_at_two_places),
+        cmocka_unit_test(order),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(too_much),
+        cmocka_unit_test(id_ranges),
+        cmocka_unit_test(counts_of_users),
+        cmocka_unit_test(few_calls),
+        cmocka_unit_test(id_files),
+        cmocka_unit_test(id_maps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,6 +102,7 @@ int spec_write(const struct spec *s, struct buf *out, struct err *e)
     put_str(&w, "cwd", box->cwd);
     put_str(&w, "message_path", box->message_path);
     put_bool(&w, "makes_cwd", box->makes_cwd);
+    put_str(&w, "home_alias", box->home_alias);
     put_u64(&w, "uid", box->uid);
     put_u64(&w, "gid", box->gid);
     put_groups(&w, box);
@@ -254,6 +255,7 @@ static void read_box(struct reader *r, struct box_spec *box)
     box->cwd = get_str(r, r->object, "cwd");
     box->message_path = get_str(r, r->object, "message_path");
     box->makes_cwd = get_bool(r, r->object, "makes_cwd");
+    box->home_alias = get_str(r, r->object, "home_alias");
     box->uid = (uid_t)get_u64(r, "uid", UINT32_MAX - 1);
     box->gid = (gid_t)get_u64(r, "gid", UINT32_MAX - 1);
     get_groups(r, box);

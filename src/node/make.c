@@ -14,6 +14,8 @@
 
 /* PID 1's own program, in any root. */
 #define SELF "/proc/self/exe"
+#define SERVER_BASE_DIR                                                                            \
+    "/app" /* its root of files in the contract of Python; that of the others is the home */
 
 struct make {
     struct node *node;
@@ -277,6 +279,36 @@ static bool says_exec_timeout(const struct env *env)
            env_get(env, "SILICA_RUNTIME_EXEC_TIMEOUT").p;
 }
 
+static bool is_blank(struct span text)
+{
+    while (text.n && strchr(" \t\r\n\v\f", text.p[0]))
+        text = span_skip(text, 1);
+    return !text.n;
+}
+
+static bool has_root_option(char **words)
+{
+    static const char *const names[] = { "--root", "--root-dir" };
+
+    for (; words && *words; words++)
+        EACH(name, names)
+            if (span_starts(span_cstr(*words), *name) &&
+                (!(*words)[strlen(*name)] || (*words)[strlen(*name)] == '='))
+                return true;
+    return false;
+}
+
+/* Our server has a root of files for each contract, and a volume is at one of them: so they are one directory, unless the
+ * Pod says where files are. */
+static const char *home_alias_of(const struct make *m, const struct image *image)
+{
+    if (!m->start.is_server || strcmp(image->root, "host") != 0 ||
+        has_root_option(m->start.options) || env_get(&m->env, "SILICA_RUNTIME_ROOT").p ||
+        !is_blank(env_get(&m->env, "SANDBOX_BASE_DIR")))
+        return NULL;
+    return SERVER_BASE_DIR;
+}
+
 /* The words that PID 1 is to run. */
 static void set_command(struct make *m)
 {
@@ -339,6 +371,7 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
                                 .env = m->env.v,
                                 .cwd = m->cwd,
                                 .makes_cwd = true,
+                                .home_alias = home_alias_of(m, image),
                                 .message_path = message_path_of(spec),
                                 .uid = m->security.uid,
                                 .gid = m->security.gid,

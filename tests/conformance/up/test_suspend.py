@@ -12,6 +12,7 @@ def test_suspended_and_resumed(make, direct, up):
     made = make(direct)
     box = SandboxWithSnapshotSupport(made.claim_name, made.sandbox_id, connection_config=direct.connection_config)
     box.commands.run("sh -c 'echo kept >/workspace/note'")
+    box.files.write("of-the-sdk", b"kept as well\n")
     assert not box.is_suspended()
     done = box.suspend(snapshot_before_suspend=False)
     assert done.success and box.is_suspended(), done
@@ -25,3 +26,4 @@ def test_suspended_and_resumed(make, direct, up):
     set_mode("Running") if set_mode else box._set_replicas(1)
     wait_until(lambda: box.status()[0] == "SandboxReady", 60, "it is back")
     assert not box.is_suspended() and box.commands.run("cat /workspace/note").stdout == "kept\n"
+    assert box.files.read("of-the-sdk") == b"kept as well\n" and box.commands.run("pwd").stdout == "/app\n"
