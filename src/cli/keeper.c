@@ -8,7 +8,7 @@
 
 struct keeper_options {
     const char *data;
-    uint64_t linger_ms;
+    uint64_t linger_ms, memory_bytes, pids;
     bool is_help;
 };
 
@@ -18,6 +18,8 @@ struct keeper_options {
 static const struct opt opts[] = {
     { "--data", "SILICA_DATA", OPT_STR, AT(data), NULL, 0, 0, "DIR", "the data directory" },
     { "--linger", NULL, OPT_MS, AT(linger_ms), "3s", 1, 0, "TIME", "end this long after the last sandbox" },
+    { "--total-memory", NULL, OPT_BYTES, AT(memory_bytes), NULL, 0, 0, "SIZE", "memory of all sandboxes together; 0: the machine's but for 1 GiB or a tenth" },
+    { "--total-pids", NULL, OPT_U64, AT(pids), NULL, 0, 4194304, "N", "processes and threads of all sandboxes together; 0: three quarters of the machine's" },
     COMMAND_HELP(AT(is_help), NULL),
 };
 /* clang-format on */
@@ -50,6 +52,7 @@ int keeper_command(int argc, char **argv)
     spec.dir = o.data;
     spec.runtime_fd = runtime_fd;
     spec.linger_ms = o.linger_ms;
+    spec.all = (struct box_limits){ .memory_bytes = o.memory_bytes, .pids = o.pids };
     if (keeper_run(&spec, &e) == 0)
         return 0;
     if (e.code != ERR_EXISTS)

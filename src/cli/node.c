@@ -1,6 +1,7 @@
 /* silica node: makes the Pods of an API server real, on this machine. */
 #include "cli/command.h"
 
+#include "cli/limit_options.h"
 #include "cli/pod_socket.h"
 #include "cli/sandbox_check.h"
 #include "cli/serving.h"
@@ -15,6 +16,7 @@ struct node_options {
     const char *kubeconfig, *data, *name, *socket;
     struct serving_log log;
     uint64_t ready_fd, listen_fd, pod_port_min, disk_floor_bytes;
+    struct box_limits limits, all;
     bool is_help, is_no_scheduler, is_every_address;
     bool
         is_unchecked; /* `silica up` has made a sandbox before, and a node that comes back takes over what runs */
@@ -35,6 +37,7 @@ static const struct opt opts[] = {
     { "--no-scheduler", NULL, OPT_BOOL, AT_FIELD(is_no_scheduler), NULL, 0, 0, NULL, "take only Pods that somebody else gave to this node" },
     { "--no-check", NULL, OPT_BOOL, AT_FIELD(is_unchecked), NULL, 0, 0, NULL, NULL },
     SERVING_READY_FD(AT_FIELD(ready_fd), "Pods are looked after"),
+    LIMIT_OPTIONS(AT_FIELD(limits), AT_FIELD(all)),
     SERVING_LOG_LEVEL(AT_FIELD(log), "Logs", ""),
     SERVING_LOG_FORMAT(AT_FIELD(log)),
     COMMAND_HELP(AT_FIELD(is_help), "Help"),
@@ -138,6 +141,8 @@ static int run(struct role *r, struct err *e)
         serving_connect(&r->s, r->o->kubeconfig, NULL, e) < 0 ||
         open_socket(r, &config.listen_fd, e) < 0)
         return -1;
+    config.limits = r->o->limits;
+    config.all = r->o->all;
     config.client = r->s.client;
     config.data = r->data;
     if (node_open(r->s.loop, &config, &r->node, e) < 0)

@@ -7,6 +7,7 @@
 #include "cli/payload.h"
 #include "cli/report.h"
 #include "cli/vars.h"
+#include "isolate/cgroup_parent.h"
 #include "isolate/dir.h"
 #include "isolate/host_check.h"
 #include "node/run.h"
@@ -265,6 +266,17 @@ static void end_box(void *ctx)
     (void)box_end(ctx, &ignored); /* box_free tries again */
 }
 
+/* A sandbox that asks for no limit shares those of all sandboxes of this data directory, where a keeper is there. */
+static bool find_parent(const struct run_options *o, struct cgroup_parent *ret)
+{
+    OWN(dir_done) struct dir dir = DIR_INIT;
+    OWN_MEM char *path = NULL;
+    struct err none;
+
+    return !o->memory_bytes && !o->pids && !o->cpus && dir_default(o->data, &path, &none) == 0 &&
+           dir_open(&dir, path, false, &none) == 0 && cgroup_parent_read(dir.fd, ret, &none) == 0;
+}
+
 static int run(struct box_spec *spec, struct session_spec *session, bool is_json)
 {
     struct report report = { .result = { .exit_code = EXIT_FAILED, .has_error = true },
@@ -289,6 +301,8 @@ static int run(struct box_spec *spec, struct session_spec *session, bool is_json
         session_run(session, &report.result);
     }
     box_free(box);
+    if (spec->parent && cgroup_is_stray(spec->parent))
+        (void)box_sweep(); /* its keeper was killed, and we may have been the last in it */
     report_say(&report, is_json);
     return report.result.exit_code;
 }
@@ -298,6 +312,7 @@ int run_command(int argc, char **argv)
     OWN(run_plan_done) struct run_plan plan = { 0 };
     struct run_options o = { 0 };
     struct session_spec session = { 0 };
+    struct cgroup_parent parent;
     struct box_spec spec;
     bool is_json = false;
     char **command;
@@ -324,5 +339,7 @@ int run_command(int argc, char **argv)
                                             .is_kept = o.is_kept,
                                             .is_detached = o.is_detached,
                                             .is_json = is_json });
+    if (find_parent(&o, &parent))
+        spec.parent = &parent.groups;
     return run(&spec, &session, is_json);
 }

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "cli/api.h"
 #include "cli/facts.h"
+#include "isolate/cgroup_parent.h"
 #include "isolate/engine.h"
 #include "node/project_quota.h"
 #include "up/place.h"
@@ -128,6 +129,28 @@ static void add_volumes(const char *data, struct facts *f)
                         : "sizes are measured: this file system has no project quotas for us");
 }
 
+/* What all sandboxes may take together. */
+static void add_total(struct facts *f, const char *path)
+{
+    OWN(dir_done) struct dir dir = DIR_INIT;
+    struct cgroup_parent p;
+    struct err e;
+
+    if (dir_open(&dir, path, false, &e) < 0 || cgroup_parent_read(dir.fd, &p, &e) < 0) {
+        if (e.code != ERR_NOT_FOUND)
+            (void)facts_add_err(f, "total limits", LACKS, &e);
+        return; /* no keeper: there are none */
+    }
+    if (*p.unenforced)
+        fact_advise(facts_add(f, "total limits", LACKS,
+                              "for all sandboxes together cannot be enforced: %s", p.unenforced),
+                    "`silica doctor` says what to do");
+    else
+        (void)facts_add(
+            f, "total limits", HOLDS, "all sandboxes together: %llu MiB of memory, %llu processes",
+            (unsigned long long)p.limits.memory_bytes >> 20, (unsigned long long)p.limits.pids);
+}
+
 /* Looks at one that runs, and at what was left out of each. */
 static int look(const char *dir, size_t *ret_running, struct facts *f, struct err *e)
 {
@@ -151,6 +174,7 @@ static int look(const char *dir, size_t *ret_running, struct facts *f, struct er
         lacking = !lacking && *v[i].unenforced ? &v[i] : lacking;
     }
     facts_of_host(f);
+    add_total(f, dir);
     if (first)
         facts_of_process(f, first->pid);
     if (lacking)

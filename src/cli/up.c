@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "cli/command.h"
+#include "cli/limit_options.h"
 #include "cli/router_options.h"
 #include "ev/spawn.h"
 
@@ -33,6 +34,7 @@ static const struct opt opts[] = {
     SERVING_NAMESPACE_MAX(AT_FIELD(namespace_objects), AT_FIELD(namespace_bytes)),
     SERVING_TLS_SAN(AT_FIELD(sans)),
     SERVING_READY_FD(AT_FIELD(ready_fd), "all of it serves"),
+    LIMIT_OPTIONS(AT_FIELD(limits), AT_FIELD(all)),
     SERVING_LOG_LEVEL(AT_FIELD(log), "Logs", ": of the parts' logs, in DIR/logs"),
     { "--verbose", NULL, OPT_BOOL, AT_FIELD(is_loud), NULL, 0, 0, NULL, "show these logs here, too", NULL, 'v' },
     COMMAND_HELP(AT_FIELD(is_help), "Help"),

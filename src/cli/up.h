@@ -7,6 +7,7 @@
 #define SILICA_CLI_UP_H
 
 #include "cli/serving.h"
+#include "isolate/box.h"
 #include "up/config.h"
 #include "up/place.h"
 
@@ -15,6 +16,8 @@ struct up_options {
     unsigned router_worker_count; /* of router_workers, or what is usual here */
     struct serving_log log;       /* of the parts */
     struct opt_list sans, allow_hosts;
+    struct box_limits limits,
+        all; /* of a sandbox that asks for none, and of all together; 0: the node's defaults */
     uint64_t ready_fd, pod_port_min, namespace_objects, namespace_bytes;
     bool is_detached, is_child, is_loud, is_help, is_print, is_every_address;
     struct config file; /* of `config` */

@@ -23,6 +23,10 @@ static const char *const keys[] = { "data",
                                     "pod-port-min",
                                     "namespace-max-objects",
                                     "namespace-max-bytes",
+                                    "pids",
+                                    "memory",
+                                    "total-pids",
+                                    "total-memory",
                                     NULL };
 
 static const struct opt *row_of(const char *key)
@@ -126,6 +130,8 @@ static bool has_value(const struct opt *row, const char *field)
 {
     if (row->kind == OPT_STR)
         return *(const char *const *)(const void *)field;
+    if (row->kind == OPT_U64 || row->kind == OPT_BYTES)
+        return *(const uint64_t *)(const void *)field;
     return row->kind != OPT_LIST || ((const struct opt_list *)(const void *)field)->n;
 }
 

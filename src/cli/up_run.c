@@ -262,27 +262,44 @@ static int add_control(struct up *u, struct err *e)
 
 static int add_node(struct up *u, struct err *e)
 {
-    const char *const argv[] = { "node",
-                                 "--kubeconfig",
-                                 u->node_config,
-                                 "--data",
-                                 u->place->path,
-                                 "--pod-socket-fd",
-                                 "0",
-                                 "--ready-fd",
-                                 "1",
-                                 "--node-name",
-                                 u->node_name,
-                                 "--no-scheduler",
-                                 "--no-check",
-                                 "--log-level",
-                                 u->o->log.level,
-                                 "--pod-port-min",
-                                 u->pod_port_min,
-                                 u->o->is_every_address ? "--pod-addresses" : NULL,
-                                 NULL };
+    const char *argv[PART_ARGS_MAX + 1] = { "node",
+                                            "--kubeconfig",
+                                            u->node_config,
+                                            "--data",
+                                            u->place->path,
+                                            "--pod-socket-fd",
+                                            "0",
+                                            "--ready-fd",
+                                            "1",
+                                            "--node-name",
+                                            u->node_name,
+                                            "--no-scheduler",
+                                            "--no-check",
+                                            "--log-level",
+                                            u->o->log.level,
+                                            "--pod-port-min",
+                                            u->pod_port_min };
+    const struct {
+        const char *flag;
+        uint64_t n;
+    } limits[] = { { "--pids", u->o->limits.pids },
+                   { "--memory", u->o->limits.memory_bytes },
+                   { "--total-pids", u->o->all.pids },
+                   { "--total-memory", u->o->all.memory_bytes } };
+    char numbers[LEN(limits)][24];
+    size_t n = 17;
+
+    if (u->o->is_every_address)
+        argv[n++] = "--pod-addresses";
 
     (void)snprintf(u->pod_port_min, sizeof u->pod_port_min, "%u", (unsigned)u->o->pod_port_min);
+    for (size_t i = 0; i < LEN(limits); i++) {
+        if (!limits[i].n)
+            continue;
+        (void)snprintf(numbers[i], sizeof numbers[i], "%llu", (unsigned long long)limits[i].n);
+        argv[n++] = limits[i].flag;
+        argv[n++] = numbers[i];
+    }
     return add_part(u, "node", u->node_fd, argv, e);
 }
 

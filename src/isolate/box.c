@@ -1,7 +1,10 @@
 #include "isolate/box_impl.h"
 
 #include "base/fd.h"
+#include "base/str.h"
 #include "isolate/cellar.h"
+#include "isolate/cgroup_spare.h"
+#include "isolate/default_limits.h"
 #include "isolate/ground.h"
 #include "isolate/id_range.h"
 #include "isolate/idmap.h"
@@ -150,14 +153,33 @@ static int clone_plain(struct inside *in, const struct box_place *place, int gro
     return 0;
 }
 
-static int clone_inside(struct box *b, struct inside *in, const struct box_place *place,
-                        struct strand *first, bool *ret_is_born_in_v2, struct err *e)
+/* Where the machine runs out of memory, a sandbox's processes go before others. Ours, and so for all that we clone: a child
+ * that shares our memory until its exec has our value, and a later change of ours would be its own. */
+static void offer_to_oom(void)
 {
-    OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
+    static pid_t known_by;
+    OWN_FD int fd = -1;
+    uint8_t text[16];
+    uint64_t now = 0;
+    ssize_t n;
+
+    if (known_by == getpid())
+        return;
+    known_by = getpid();
+    fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof text);
+    if (n <= 0)
+        return;
+    (void)str_u64(span_of(text, (size_t)n - 1), 1000, &now); /* stays 0 where it is negative */
+    if (now < BOX_OOM_SCORE_ADJ)
+        (void)dprintf(fd, "%d", BOX_OOM_SCORE_ADJ); /* or they are as likely as we */
+}
+
+static int clone_from_here(struct box *b, struct inside *in, const struct box_place *place,
+                           int group_fd, struct strand *first, struct err *e)
+{
     int rc;
 
-    *ret_is_born_in_v2 = group_fd >= 0;
-    b->is_foreign = place->is_sibling;
     if (place->join_pidfd > 0)
         return join_clone(in, place, group_fd, &b->pid, &b->pidfd, e);
     if (in->net_fd >= 0 && yard_enter(b->yard, in->net_fd, &in->frame, e) < 0)
@@ -166,6 +188,20 @@ static int clone_inside(struct box *b, struct inside *in, const struct box_place
     if (in->net_fd >= 0)
         yard_leave(b->yard);
     return rc;
+}
+
+static int clone_inside(struct box *b, const struct box_spec *spec, struct inside *in,
+                        struct strand *first, struct err *e)
+{
+    OWN_FD int group_fd = cgroup_open_v2(&b->cgroup);
+    bool is_in = cgroup_enter(&b->cgroup, spec->parent);
+    int rc;
+
+    b->is_foreign = spec->place.is_sibling;
+    offer_to_oom();
+    rc = clone_from_here(b, in, &spec->place, group_fd, first, e);
+    cgroup_leave();
+    return rc < 0 ? -1 : cgroup_join(&b->cgroup, spec->parent, b->pid, group_fd >= 0, is_in, e);
 }
 
 /* READY and the end: it runs. FAILED: what the child says. The end alone: it died, and its status says how. */
@@ -228,7 +264,7 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
 {
     OWN(pair_done) struct pair gate = { -1, -1 };
     OWN(pair_done) struct pair control = { -1, -1 };
-    bool is_born_in_v2;
+    int rc;
 
     if (pair_open(&gate, e) < 0 || (!spec->control_fd && pair_open(&control, e) < 0))
         return -1;
@@ -238,12 +274,11 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
     in->parents_fds[1] = control.ours;
     in->has_network = in->has_names || in->net_fd >= 0;
     in->own_namespaces = own_namespaces(in);
-    if (clone_inside(b, in, &spec->place, first, &is_born_in_v2, e) < 0)
-        return -1;
+    rc = clone_inside(b, spec, in, first, e);
     own_fd_close(&gate.theirs);
     own_fd_close(&control.theirs);
-    if (cgroup_join(&b->cgroup, b->pid, is_born_in_v2, e) < 0)
-        return blame(b, gate.ours, e);
+    if (rc < 0)
+        return b->pidfd >= 0 ? blame(b, gate.ours, e) : -1;
     /* A user namespace that is joined has its ids already. */
     if (!spec->place.join_pidfd && ids_write(&in->plan->ids, b->pid, e) < 0)
         return blame(b, gate.ours, e);
@@ -265,22 +300,45 @@ static int launch(struct box *b, const struct box_spec *spec, struct inside *in,
 
 static bool wants_group(const struct box_spec *spec)
 {
-    const struct box_limits *l = &spec->limits;
+    const struct box_limits l = default_limits_fill(&spec->limits, &spec->defaults);
 
-    return !spec->is_brief || l->memory_bytes || l->pids || l->cpu_milli;
+    /* A v2 group with groups below it has no processes of its own. */
+    return !spec->is_brief || l.memory_bytes || l.pids || l.cpu_milli ||
+           (spec->parent && (spec->parent->is_v2[CGROUP_MEMORY] ||
+                             spec->parent->is_v2[CGROUP_PIDS] || spec->parent->is_v2[CGROUP_CPU]));
+}
+
+/* Of the limits that could not be made, those that were asked for. */
+static void forget_defaults(struct buf *unenforced, const struct box_limits *asked)
+{
+    struct span rest = SPAN(""), word;
+    char text[BOX_UNENFORCED_MAX_BYTES + 1];
+    struct err full;
+
+    (void)snprintf(text, sizeof text, "%s", buf_cstr(unenforced));
+    buf_clear(unenforced);
+    for (rest = span_cstr(text); span_cut(&rest, ',', &word);) {
+        word = span_trim(word);
+        if (span_is(word, "memory") ? asked->memory_bytes : asked->cpu_milli)
+            (void)buf_addf(unenforced, &full, "%s%.*s", unenforced->n ? ", " : "", SPAN_ARG(word));
+    }
 }
 
 /* Processes the kernel also counts for each user namespace; the other limits want cgroups. */
 static int apply_limits(struct box *b, struct plan *plan, const struct box_spec *spec,
                         struct err *e)
 {
+    const struct box_limits limits = default_limits_fill(&spec->limits, &spec->defaults);
     struct err why;
 
     if (!wants_group(spec))
         return 0;
-    cgroup_make(&b->cgroup, b->name, &spec->limits, &b->unenforced, &why);
+    if (spec->spare)
+        (void)cgroup_spare_take(spec->spare, &limits, &b->cgroup);
+    cgroup_make(&b->cgroup, spec->parent, b->name, &limits, &b->unenforced, &why);
     if (!cgroup_limits_pids(&b->cgroup))
-        plan->nproc = spec->limits.pids;
+        plan->nproc = limits.pids;
+    forget_defaults(&b->unenforced, &spec->limits);
     if (b->unenforced.n == 0 || spec->is_best_effort)
         return 0;
     *e = why;
@@ -405,6 +463,7 @@ int box_start(const struct box_spec *spec, struct box **ret, struct err *e)
     taken = 0;
     b->unenforced.max = BOX_UNENFORCED_MAX_BYTES;
     if (apply_limits(b, &plan, spec, e) < 0 || launch_in_ours(b, spec, &in, &program, e) < 0) {
+        cgroup_leave(); /* those that we were in ahead */
         box_free(b);
         return err_wrap(e, "sandbox '%s'", spec->name ? spec->name : "sandbox");
     }

@@ -16,6 +16,8 @@
 #include <sys/types.h>
 
 struct box;
+struct cgroup;
+struct cgroup_spare;
 struct yard;
 
 /* The user's home and working directory inside, always writable; the search path that finds what the host image adds
@@ -85,6 +87,11 @@ struct box_spec {
     uint64_t root_bytes; /* size of the writable root; 0: 1 GiB. It is memory */
     bool is_read_only;   /* the root cannot be written; /tmp and the home still can */
     struct box_limits limits;
+    struct box_limits
+        defaults; /* where `limits` has none; one that cannot be enforced is no error, and not told */
+    /* Groups above it, which limit it with others (cgroup_parent.h); NULL: none. Without limits of its own it is in them. */
+    const struct cgroup *parent;
+    struct cgroup_spare *spare; /* groups made ahead for it (cgroup_spare.h); NULL: none */
     /* Nobody will pause or count it: it has a cgroup only if a limit needs one. Making and removing one takes a tenth of
      * the time of a short command. */
     bool is_brief;

@@ -155,110 +155,173 @@ static bool read_number(const char *dir, const char *file, const char *key, uint
     return false;
 }
 
-static int make_dir(struct cgroup *cg, enum cgroup_kind kind, const char *leaf, struct err *e)
+/* Groups that are being made: their leaf, and what they are made below. */
+struct making {
+    struct cgroup *cg;
+    const struct cgroup *parent; /* or NULL */
+    char leaf[96];
+};
+
+static const char *above_of(const struct making *m, enum cgroup_kind kind)
 {
-    const char *above = cgroup_host()->dirs[kind];
+    return m->parent && *m->parent->dirs[kind] ? m->parent->dirs[kind] : cgroup_host()->dirs[kind];
+}
+
+static int make_dir(struct making *m, enum cgroup_kind kind, struct err *e)
+{
+    const char *above = above_of(m, kind);
     char path[CGROUP_PATH_MAX_BYTES];
 
     if (!*above)
         return err_set(e, ERR_UNSUPPORTED, "this host has no cgroup for it");
-    if (snprintf(path, sizeof path, "%s/%s", above, leaf) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/%s", above, m->leaf) >= (int)sizeof path)
         return err_set(e, ERR_LIMIT, "the cgroup '%s' is nested too deep", above);
     if (mkdir(path, 0755) < 0)
         return err_sys(e, "cannot make the cgroup '%s'", path);
-    memcpy(cg->dirs[kind], path, sizeof path);
+    memcpy(m->cg->dirs[kind], path, sizeof path);
     return 0;
 }
 
 /* The directory that takes the limit: of v1 where the host has the controller there, else our v2 group, whose parent
  * then has to hand the controller down. */
-static const char *make_for_limit(struct cgroup *cg, enum cgroup_kind kind, const char *leaf,
-                                  struct err *e)
+static int make_for_limit(struct making *m, enum cgroup_kind kind, struct err *e)
 {
+    if (*m->cg->dirs[kind])
+        return 0; /* ahead */
     if (*cgroup_host()->dirs[kind])
-        return make_dir(cg, kind, leaf, e) < 0 ? NULL : cg->dirs[kind];
-    if (!*cg->dirs[CGROUP_V2])
-        return NULL; /* *e says why the v2 group could not be made */
-    if (write_number(cgroup_host()->dirs[CGROUP_V2], "cgroup.subtree_control", e, "+%s",
+        return make_dir(m, kind, e);
+    if (!*m->cg->dirs[CGROUP_V2])
+        return -1; /* *e says why the v2 group could not be made */
+    if (write_number(above_of(m, CGROUP_V2), "cgroup.subtree_control", e, "+%s",
                      controllers[kind]) < 0)
-        return NULL;
-    cg->is_v2[kind] = true;
-    return cg->dirs[CGROUP_V2];
+        return -1;
+    m->cg->is_v2[kind] = true;
+    return 0;
 }
 
-static int limit_memory(struct cgroup *cg, const char *leaf, uint64_t bytes, struct err *e)
+/* Where a limit of that kind is written; NULL: there is none. */
+static const char *dir_of_limit(const struct cgroup *cg, enum cgroup_kind kind)
 {
-    const char *dir = make_for_limit(cg, CGROUP_MEMORY, leaf, e);
+    return cg->is_v2[kind] ? cg->dirs[CGROUP_V2] : *cg->dirs[kind] ? cg->dirs[kind] : NULL;
+}
+
+static int limit_memory(const struct cgroup *cg, uint64_t bytes, struct err *e)
+{
+    const char *dir = dir_of_limit(cg, CGROUP_MEMORY);
     unsigned long long n = bytes;
     struct err ignored;
 
-    if (!dir)
-        return -1;
     if (cg->is_v2[CGROUP_MEMORY]) {
         (void)write_at(dir, "memory.swap.max", "0", &ignored); /* not there without swap */
         return write_number(dir, "memory.max", e, "%llu", n);
     }
+    /* With swap never below the limit without: first where that grows, last where it shrinks. */
+    (void)write_number(dir, "memory.memsw.limit_in_bytes", &ignored, "%llu", n);
     if (write_number(dir, "memory.limit_in_bytes", e, "%llu", n) < 0)
         return -1;
     (void)write_number(dir, "memory.memsw.limit_in_bytes", &ignored, "%llu", n);
     return 0;
 }
 
-static int limit_pids(struct cgroup *cg, const char *leaf, uint64_t pids, struct err *e)
+static int limit_pids(const struct cgroup *cg, uint64_t pids, struct err *e)
 {
-    const char *dir = make_for_limit(cg, CGROUP_PIDS, leaf, e);
-
-    return dir ? write_number(dir, "pids.max", e, "%llu", (unsigned long long)pids) : -1;
+    return write_number(dir_of_limit(cg, CGROUP_PIDS), "pids.max", e, "%llu",
+                        (unsigned long long)pids);
 }
 
-static int limit_cpu(struct cgroup *cg, const char *leaf, uint64_t milli, struct err *e)
+static int limit_cpu(const struct cgroup *cg, uint64_t milli, struct err *e)
 {
-    const char *dir = make_for_limit(cg, CGROUP_CPU, leaf, e);
+    const char *dir = dir_of_limit(cg, CGROUP_CPU);
     unsigned long long quota_us = MAX(milli * (CPU_PERIOD_US / 1000), 1000ull);
 
-    if (!dir)
-        return -1;
     if (cg->is_v2[CGROUP_CPU])
         return write_number(dir, "cpu.max", e, "%llu %d", quota_us, CPU_PERIOD_US);
     return write_number(dir, "cpu.cfs_quota_us", e, "%llu", quota_us);
 }
 
-static void add_missing(struct buf *missing, const char *what)
+static void add_missing(struct buf *missing, const char *what, const struct err *why, struct err *e)
 {
-    struct err e;
+    struct err full;
 
-    (void)buf_addf(missing, &e, "%s%s", missing->n ? ", " : "", what); /* three words */
+    if (!missing->n)
+        *e = *why;
+    (void)buf_addf(missing, &full, "%s%s", missing->n ? ", " : "", what); /* three words */
 }
 
-void cgroup_make(struct cgroup *cg, const char *name, const struct box_limits *limits,
-                 struct buf *missing, struct err *e)
+/* The group of a limit, and the limit. */
+static int make_limit(struct making *m, enum cgroup_kind kind, uint64_t n, struct err *e)
+{
+    bool is_there = *m->cg->dirs[kind];
+
+    if (make_for_limit(m, kind, e) < 0)
+        return -1;
+    if (is_there)
+        return 0;
+    return kind == CGROUP_MEMORY ? limit_memory(m->cg, n, e)
+           : kind == CGROUP_PIDS ? limit_pids(m->cg, n, e)
+                                 : limit_cpu(m->cg, n, e);
+}
+
+static void name_leaf(struct making *m, const char *name)
 {
     static unsigned counter;
-    char leaf[96];
-    struct err why = { 0 };
-    size_t n = 0;
+    size_t n = (size_t)snprintf(m->leaf, sizeof m->leaf, LEAF_PREFIX "%d-%u-", getpid(), ++counter);
 
-    *cg = (struct cgroup){ 0 };
-    n = (size_t)snprintf(leaf, sizeof leaf, LEAF_PREFIX "%d-%u-", getpid(), ++counter);
-    for (; *name && n < sizeof leaf - 1; name++)
-        leaf[n++] = isalnum((unsigned char)*name) ? *name : '-';
-    leaf[n] = '\0';
-    if (make_dir(cg, CGROUP_V2, leaf, &why) < 0 && *cgroup_host()->dirs[CGROUP_FREEZER]) {
+    for (; *name && n < sizeof m->leaf - 1; name++)
+        m->leaf[n++] = isalnum((unsigned char)*name) ? *name : '-';
+    m->leaf[n] = '\0';
+}
+
+void cgroup_make(struct cgroup *cg, const struct cgroup *parent, const char *name,
+                 const struct box_limits *limits, struct buf *missing, struct err *e)
+{
+    struct making m = { .cg = cg, .parent = parent };
+    struct err why = { 0 };
+
+    name_leaf(&m, name);
+    if (make_dir(&m, CGROUP_V2, &why) < 0 && *cgroup_host()->dirs[CGROUP_FREEZER]) {
         struct err ignored;
 
-        (void)make_dir(cg, CGROUP_FREEZER, leaf, &ignored);
+        (void)make_dir(&m, CGROUP_FREEZER, &ignored);
     }
-    if (limits->pids && limit_pids(cg, leaf, limits->pids, &(struct err){ 0 }) < 0)
+    if (limits->pids && make_limit(&m, CGROUP_PIDS, limits->pids, &(struct err){ 0 }) < 0)
         cg->is_v2[CGROUP_PIDS] = false;
-    if (limits->memory_bytes && limit_memory(cg, leaf, limits->memory_bytes, &why) < 0) {
-        add_missing(missing, "memory");
-        *e = why;
-    }
-    if (limits->cpu_milli && limit_cpu(cg, leaf, limits->cpu_milli, &why) < 0) {
-        if (!missing->n)
-            *e = why;
-        add_missing(missing, "cpu");
-    }
+    if (limits->memory_bytes && make_limit(&m, CGROUP_MEMORY, limits->memory_bytes, &why) < 0)
+        add_missing(missing, "memory", &why, e);
+    if (limits->cpu_milli && make_limit(&m, CGROUP_CPU, limits->cpu_milli, &why) < 0)
+        add_missing(missing, "cpu", &why, e);
+}
+
+void cgroup_make_ahead(struct cgroup *cg, const struct cgroup *parent,
+                       const struct box_limits *limits)
+{
+    const uint64_t numbers[CGROUP_KINDS] = { [CGROUP_MEMORY] = limits->memory_bytes,
+                                             [CGROUP_PIDS] = limits->pids,
+                                             [CGROUP_CPU] = limits->cpu_milli };
+    struct making m = { .cg = cg, .parent = parent };
+    struct err ignored;
+
+    *cg = (struct cgroup){ 0 };
+    name_leaf(&m, "next");
+    for (enum cgroup_kind kind = 0; kind < CGROUP_KINDS; kind++)
+        if (numbers[kind] && *cgroup_host()->dirs[kind])
+            (void)make_limit(&m, kind, numbers[kind], &ignored);
+}
+
+void cgroup_limit(const struct cgroup *cg, const struct box_limits *limits, struct buf *missing,
+                  struct err *e)
+{
+    struct err why;
+
+    (void)err_set(&why, ERR_UNSUPPORTED, "there is no cgroup for it");
+    if (limits->pids && (!dir_of_limit(cg, CGROUP_PIDS) || limit_pids(cg, limits->pids, &why) < 0))
+        add_missing(missing, "pids", &why, e);
+    if (limits->memory_bytes &&
+        (!dir_of_limit(cg, CGROUP_MEMORY) || limit_memory(cg, limits->memory_bytes, &why) < 0))
+        add_missing(missing, "memory", &why, e);
+    if (limits->cpu_milli &&
+        (!dir_of_limit(cg, CGROUP_CPU) || limit_cpu(cg, limits->cpu_milli, &why) < 0))
+        add_missing(missing, "cpu", &why, e);
 }
 
 bool cgroup_limits_pids(const struct cgroup *cg)
@@ -273,11 +336,92 @@ int cgroup_open_v2(const struct cgroup *cg)
                                 : -1;
 }
 
-int cgroup_join(const struct cgroup *cg, pid_t pid, bool is_born_in_v2, struct err *e)
+/* ---- born in them ---- */
+
+/* Of this process: the `tasks` files of its own groups, and in which hierarchies it has gone from there. */
+static struct {
+    pid_t pid;
+    int fds[CGROUP_KINDS];                          /* 0: not opened yet, -1: it cannot be */
+    char away[CGROUP_KINDS][CGROUP_PATH_MAX_BYTES]; /* "": at home */
+} home;
+
+static int home_fd(enum cgroup_kind kind)
 {
-    for (int kind = is_born_in_v2 ? CGROUP_V2 + 1 : CGROUP_V2; kind < CGROUP_KINDS; kind++)
-        if (*cg->dirs[kind] && write_number(cg->dirs[kind], "cgroup.procs", e, "%d", pid) < 0)
+    char path[CGROUP_PATH_MAX_BYTES + 64];
+
+    if (home.pid != getpid()) {
+        /* Descriptors of the process that forked us: CLOEXEC, or closed with all others of its. */
+        memset(&home, 0, sizeof home);
+        home.pid = getpid();
+    }
+    if (home.fds[kind] == 0) {
+        (void)snprintf(path, sizeof path, "%s/tasks", cgroup_host()->dirs[kind]);
+        /* by path: the cgroup file system has no links. */
+        home.fds[kind] = open(path, O_WRONLY | O_CLOEXEC);
+    }
+    return home.fds[kind];
+}
+
+static const char *dir_to_enter(const struct cgroup *cg, const struct cgroup *parent, int kind)
+{
+    return *cg->dirs[kind] ? cg->dirs[kind] : parent ? parent->dirs[kind] : "";
+}
+
+static bool go_home(int kind)
+{
+    if (*home.away[kind] && write(home.fds[kind], "0", 1) != 1)
+        return false;
+    home.away[kind][0] = '\0';
+    return true;
+}
+
+static bool go_to(int kind, const char *dir)
+{
+    struct err ignored;
+
+    if (home_fd((enum cgroup_kind)kind) < 0)
+        return false;
+    if (strcmp(home.away[kind], dir) == 0)
+        return true;
+    if (write_at(dir, "tasks", "0", &ignored) < 0)
+        return false;
+    (void)snprintf(home.away[kind], sizeof home.away[kind], "%s", dir);
+    return true;
+}
+
+bool cgroup_enter(const struct cgroup *cg, const struct cgroup *parent)
+{
+    for (int kind = CGROUP_V2 + 1; kind < CGROUP_KINDS; kind++) {
+        const char *dir = dir_to_enter(cg, parent, kind);
+
+        if (*dir ? go_to(kind, dir) : home.pid != getpid() || go_home(kind))
+            continue;
+        cgroup_leave();
+        return false;
+    }
+    return true;
+}
+
+void cgroup_leave(void)
+{
+    if (home.pid != getpid())
+        return;
+    for (int kind = CGROUP_V2 + 1; kind < CGROUP_KINDS; kind++)
+        (void)go_home(kind); /* it was open before we went */
+}
+
+int cgroup_join(const struct cgroup *cg, const struct cgroup *parent, pid_t pid, bool is_born_in_v2,
+                bool is_born_in_v1, struct err *e)
+{
+    if (!is_born_in_v2 && *cg->dirs[CGROUP_V2] &&
+        write_number(cg->dirs[CGROUP_V2], "cgroup.procs", e, "%d", pid) < 0)
+        return err_wrap(e, "cannot move the sandbox into its cgroup");
+    for (int kind = CGROUP_V2 + 1; kind < CGROUP_KINDS && !is_born_in_v1; kind++) {
+        const char *dir = dir_to_enter(cg, parent, kind);
+
+        if (*dir && write_number(dir, "cgroup.procs", e, "%d", pid) < 0 && *cg->dirs[kind])
             return err_wrap(e, "cannot move the sandbox into its cgroup");
+    }
     return 0;
 }
 
@@ -409,24 +553,48 @@ bool cgroup_is_ours(const char *dir)
     return dir[0] == '/' && leaf && maker_of(leaf + 1) > 0;
 }
 
+static bool is_dead(pid_t maker)
+{
+    return maker > 0 && kill(maker, 0) < 0 && errno == ESRCH;
+}
+
+bool cgroup_is_stray(const struct cgroup *cg)
+{
+    for (int kind = 0; kind < CGROUP_KINDS; kind++)
+        if (*cg->dirs[kind])
+            return is_dead(maker_of(strrchr(cg->dirs[kind], '/') + 1));
+    return false;
+}
+
+/* One that is not empty stays: somebody is alive in it. Groups in groups of ours (cgroup_parent.h) come first. */
+static size_t sweep_dir(int above_fd, const char *path, bool is_parent)
+{
+    int fd = openat(above_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+    size_t swept = 0;
+
+    while (dir && (entry = readdir(dir))) {
+        pid_t maker = maker_of(entry->d_name);
+
+        if (maker <= 0)
+            continue;
+        if (!is_parent)
+            swept += sweep_dir(dirfd(dir), entry->d_name, true);
+        if (is_dead(maker) && unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0)
+            swept++;
+    }
+    if (dir)
+        (void)closedir(dir);
+    return swept;
+}
+
 size_t cgroup_sweep(void)
 {
     size_t swept = 0;
 
-    for (int kind = 0; kind < CGROUP_KINDS; kind++) {
-        DIR *dir = *cgroup_host()->dirs[kind] ? opendir(cgroup_host()->dirs[kind]) : NULL;
-        struct dirent *entry;
-
-        while (dir && (entry = readdir(dir))) {
-            pid_t maker = maker_of(entry->d_name);
-
-            if (maker <= 0 || kill(maker, 0) == 0 || errno != ESRCH)
-                continue;
-            if (unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0)
-                swept++; /* one that is not empty stays: somebody is alive in it */
-        }
-        if (dir)
-            (void)closedir(dir);
-    }
+    for (int kind = 0; kind < CGROUP_KINDS; kind++)
+        if (*cgroup_host()->dirs[kind])
+            swept += sweep_dir(AT_FDCWD, cgroup_host()->dirs[kind], false);
     return swept;
 }

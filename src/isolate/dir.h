@@ -2,6 +2,7 @@
  *
  *     DIR/             0700, the owner's
  *       engine.sock    the keeper listens here; keeper.lock: it lives; keeper.log, keeper.log.1: what it says
+ *       limits.json    what all sandboxes may take together, and the groups that hold them to it (cgroup_parent.h)
  *       sandboxes/NAME/
  *         spec.json    what was asked for; there before the sandbox is
  *         state.json   its PID 1 and its cgroups; there as soon as it runs
@@ -30,6 +31,7 @@
 #define DIR_LOCK           "keeper.lock"
 #define DIR_KEEPER_LOG     "keeper.log"
 #define DIR_OLD_KEEPER_LOG "keeper.log.1"
+#define DIR_LIMITS         "limits.json"
 
 struct dir {
     int fd;       /* DIR */

@@ -20,7 +20,16 @@ static int start_keeper(struct engine *en, struct err *e)
 {
     const char *asan = getenv("ASAN_OPTIONS");
     char variable[256];
-    char *argv[] = { en->program, (char[]){ "keeper" }, (char[]){ "--data" }, en->path, NULL };
+    char memory[32], pids[32];
+    char *argv[] = { en->program,
+                     (char[]){ "keeper" },
+                     (char[]){ "--data" },
+                     en->path,
+                     (char[]){ "--total-memory" },
+                     memory,
+                     (char[]){ "--total-pids" },
+                     pids,
+                     NULL };
     char *envp[] = { (char[]){ "PATH=" SPAWN_DEFAULT_PATH }, NULL, NULL };
     struct spawn_spec spec = SPAWN_SPEC_INIT;
     OWN_FD int null_fd = fd_open_null(e);
@@ -30,6 +39,8 @@ static int start_keeper(struct engine *en, struct err *e)
     struct spawn_fail fail;
     int fds[2];
 
+    (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)en->all.memory_bytes);
+    (void)snprintf(pids, sizeof pids, "%llu", (unsigned long long)en->all.pids);
     if (null_fd < 0)
         return -1;
     if (pipe2(fds, O_CLOEXEC) < 0)
@@ -170,6 +181,7 @@ int engine_open(const struct engine_spec *spec, struct engine **ret, struct err 
 
     en->fd = -1;
     en->starts_keeper = spec->starts_keeper;
+    en->all = spec->all;
     en->dir = (struct dir)DIR_INIT;
     en->program = own_strdup(spec->program ? spec->program : "/proc/self/exe");
     if (dir_default(spec->dir ? spec->dir : getenv("SILICA_DATA"), &en->path, e) == 0 &&

@@ -19,8 +19,10 @@
 struct engine;
 
 struct engine_spec {
-    const char *dir;     /* NULL: $SILICA_DATA, else the account's own (dir_default) */
-    bool starts_keeper;  /* the directory and its keeper are made where they are missing */
+    const char *dir;    /* NULL: $SILICA_DATA, else the account's own (dir_default) */
+    bool starts_keeper; /* the directory and its keeper are made where they are missing */
+    struct box_limits
+        all; /* of all sandboxes together, for a keeper that is started; 0: the keeper's defaults */
     const char *program; /* run as `PROGRAM keeper --data DIR`; NULL: ourselves */
 };
 
@@ -102,6 +104,11 @@ int engine_stop(struct engine *en, const char *name, uint64_t grace_ms, struct e
 /* Kills it if it runs, and removes all of it. */
 int engine_destroy(struct engine *en, const char *name, struct err *e);
 
+/* What all its sandboxes may take together, as its keeper has it: set anew where it differs from `all`. *ret says what holds.
+ * ERR_NOT_FOUND: a keeper of an older version. */
+struct cgroup_parent;
+int engine_limit_all(struct engine *en, const struct box_limits *all, struct cgroup_parent *ret,
+                     struct err *e);
 /* Volumes that are memory: a tmpfs each, the keeper's until it is dropped (cellar.h). A sandbox names one in its box_bind.
  * ERR_UNSUPPORTED: this account cannot have any, or the keeper is of an older version. */
 struct cellar_volume;

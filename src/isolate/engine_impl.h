@@ -15,6 +15,7 @@ struct engine {
     char *path, *program;
     int fd; /* to the keeper; -1: not connected */
     bool starts_keeper;
+    struct box_limits all;
 };
 
 int engine_connect(struct engine *en, bool starts_it, struct err *e);

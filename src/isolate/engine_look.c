@@ -1,5 +1,7 @@
 #include "isolate/engine_impl.h"
 
+#include "isolate/cgroup_parent.h"
+
 #include "isolate/lock.h"
 
 #include <sys/socket.h>
@@ -200,4 +202,20 @@ int engine_stats(struct engine *en, const char *name, struct box_stats *ret, str
 int engine_open_logs(struct engine *en, const char *name, int *ret_dir_fd, struct err *e)
 {
     return dir_open_box(&en->dir, name, ret_dir_fd, e);
+}
+
+int engine_limit_all(struct engine *en, const struct box_limits *all, struct cgroup_parent *ret,
+                     struct err *e)
+{
+    struct cgroup_parent p;
+
+    if (cgroup_parent_read(en->dir.fd, &p, e) < 0)
+        return -1;
+    if (memcmp(&p.limits, all, sizeof *all) != 0) {
+        cgroup_parent_limit(&p, all);
+        if (cgroup_parent_write(&p, en->dir.fd, e) < 0)
+            return -1;
+    }
+    *ret = p;
+    return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "isolate/default_limits.h"
 #include "isolate/limits.h"
 #include "isolate/lock.h"
 #include "isolate/sweep.h"
@@ -16,7 +17,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define LOCK_STEP_MS 10 /* between two tries while the last keeper is leaving */
+#define SWEEP_STEP_MS 100
+#define LOCK_STEP_MS  10 /* between two tries while the last keeper is leaving */
 
 /* ---- its end ---- */
 
@@ -87,19 +89,64 @@ static int take_lock(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Root needs none: the host's own is above them all. Where an account cannot have one, sandboxes do without pools. */
-static int open_engine(void)
+/* The limit of a user namespace at its birth is one of all processes of ours in it and below. */
+static int open_engine_limited(uint64_t pids, int *ret_fd, struct err *why, struct err *e)
 {
-    struct err e, why;
+    struct rlimit now, less;
+    int rc;
+
+    if (getrlimit(RLIMIT_NPROC, &now) < 0)
+        return err_sys(e, "cannot read the limit of processes");
+    less = now;
+    less.rlim_cur = MIN(now.rlim_cur, pids ? pids : RLIM_INFINITY);
+    if (setrlimit(RLIMIT_NPROC, &less) < 0)
+        return err_sys(e, "cannot limit processes");
+    rc = ids_open_engine(ret_fd, why, e);
+    if (setrlimit(RLIMIT_NPROC, &now) < 0)
+        log_warn("keeper.limit", KV("processes", less.rlim_cur));
+    return rc;
+}
+
+/* Root needs none: the host's own is above them all. Where an account cannot have one, sandboxes do without pools. */
+static int open_engine(const struct box_limits *all)
+{
+    struct err e, why = { 0 };
     int fd = -1;
 
     if (geteuid() == 0)
         return -1;
-    if (ids_open_engine(&fd, &why, &e) < 0)
+    if (open_engine_limited(all->pids, &fd, &why, &e) < 0)
         log_warn("keeper.engine", KV("err", &e));
     else if (why.code)
         log_info("keeper.ids", KV("why_one", &why));
     return fd;
+}
+
+/* What all sandboxes may take together. Where no group holds them to it they run all the same, and limits.json says so. */
+static void open_limits(struct keeper *k)
+{
+    struct box_limits all = default_limits_all(default_limits_machine());
+    struct err e;
+
+    if (cgroup_parent_read(k->dir.fd, &k->killed, &e) == 0)
+        k->sweep_until_ms = ev_now_ms(k->loop) + BOX_KILL_TIMEOUT_MS;
+    all = default_limits_fill(&k->spec->all, &all);
+    k->engine_fd = open_engine(&all);
+    cgroup_parent_make(&k->parent, &all, k->engine_fd >= 0);
+    if (*k->parent.unenforced)
+        log_warn("keeper.limits", KV("unenforced", (const char *)k->parent.unenforced));
+    if (cgroup_parent_write(&k->parent, k->dir.fd, &e) < 0)
+        log_warn("keeper.limits", KV("err", &e));
+}
+
+/* What the killed one had takes a while to die. */
+static void sweep_groups(void *ctx)
+{
+    struct keeper *k = ctx;
+
+    (void)box_sweep();
+    if (ev_now_ms(k->loop) < k->sweep_until_ms && !cgroup_remove(&k->killed.groups))
+        ev_timer_start(k->loop, &k->sweeping, SWEEP_STEP_MS, sweep_groups, k);
 }
 
 static int open_parts(struct keeper *k, struct err *e)
@@ -117,7 +164,7 @@ static int open_parts(struct keeper *k, struct err *e)
     k->self_pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (k->self_pidfd < 0)
         return err_sys(e, "cannot open ourselves");
-    k->engine_fd = open_engine();
+    open_limits(k);
     /* Before anything that it would copy. */
     if (spawner_start(k, e) < 0)
         return -1;
@@ -125,7 +172,7 @@ static int open_parts(struct keeper *k, struct err *e)
     if (swept.killed || swept.lost || swept.removed)
         log_warn("keeper.swept", KV("killed", swept.killed), KV("lost", swept.lost),
                  KV("removed", swept.removed));
-    (void)box_sweep();
+    sweep_groups(k);
     return client_listen(k, e);
 }
 
@@ -134,10 +181,13 @@ static void close_parts(struct keeper *k)
     if (k->loop) {
         client_close_all(k);
         ev_timer_stop(k->loop, &k->linger);
+        ev_timer_stop(k->loop, &k->sweeping);
         spawner_stop(k);
     }
-    if (k->dir.fd >= 0 && k->lock_fd >= 0)
+    if (k->dir.fd >= 0 && k->lock_fd >= 0) {
         (void)unlinkat(k->dir.fd, DIR_ENGINE, 0);
+        cgroup_parent_remove(&k->parent, k->dir.fd);
+    }
     ev_children_close(k->kids);
     if (k->loop)
         ev_loop_free(k->loop);

@@ -13,13 +13,14 @@
 #ifndef SILICA_ISOLATE_KEEPER_H
 #define SILICA_ISOLATE_KEEPER_H
 
-#include "base/err.h"
+#include "isolate/box.h"
 
 struct keeper_spec {
     const char *dir;
-    int runtime_fd;     /* the program of PID 1, sealed */
-    int ready_fd;       /* closed when the socket listens; -1: none */
-    uint64_t linger_ms; /* without sandboxes and callers it ends after this long */
+    int runtime_fd;        /* the program of PID 1, sealed */
+    int ready_fd;          /* closed when the socket listens; -1: none */
+    uint64_t linger_ms;    /* without sandboxes and callers it ends after this long */
+    struct box_limits all; /* of all sandboxes together; 0: what default_limits_all gives */
 };
 
 /* Until nobody needs it any more, or TERM. ERR_EXISTS: another keeper has this directory. */

@@ -6,6 +6,7 @@
 #include "ev/child.h"
 #include "ev/io.h"
 #include "ev/timer.h"
+#include "isolate/cgroup_parent.h"
 #include "isolate/dir.h"
 #include "isolate/keeper.h"
 #include "isolate/spawner.h"
@@ -86,6 +87,11 @@ struct keeper {
     bool is_stopping;
     bool
         has_failed; /* to make the last sandbox: the host may forbid it to us alone, so we do not wait for the next */
+    struct cgroup_parent parent; /* above all sandboxes */
+    struct cgroup_parent
+        killed; /* of the keeper before, which was killed: until all in it have died */
+    struct ev_timer sweeping;
+    uint64_t sweep_until_ms;
     struct rlimit files; /* as we were given it, for what the spawner makes */
     /* the spawner */
     struct ev_child spawner;

@@ -48,8 +48,11 @@ _Noreturn static void be_spawner(const struct keeper *k, int sock, pid_t keeper_
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper_pid ||
         setrlimit(RLIMIT_NOFILE, &k->files) < 0 || keep_few(fds) < 0)
         _exit(1);
-    spawner_run(&(struct spawner_spec){
-        .fd = fds[0], .runtime_fd = fds[1], .keeper_pidfd = fds[2], .engine_fd = fds[3] });
+    spawner_run(&(struct spawner_spec){ .fd = fds[0],
+                                        .runtime_fd = fds[1],
+                                        .keeper_pidfd = fds[2],
+                                        .engine_fd = fds[3],
+                                        .parent = &k->parent.groups });
 }
 
 /* ---- in the keeper ---- */

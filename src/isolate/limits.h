@@ -28,6 +28,11 @@
 #define IDS_LOW_SLOTS 4095u
 #define IDS_SLOTS 16383u
 
+#define BOX_OOM_SCORE_ADJ     500 /* of all in sandboxes: as if each had half of the machine's memory besides its own */
+#define DEFAULT_PIDS          1024         /* of a sandbox without a limit of its own: a build tool's; a fork bomb ends there */
+#define DEFAULT_RESERVE_BYTES (1ull << 30) /* of memory, at least, that all sandboxes together leave to the machine */
+#define DEFAULT_RESERVE_PART  10           /* or this part of it, where that is more */
+
 #define BOX_KILL_TIMEOUT_MS 10000 /* a killed PID 1 that takes longer sits in the kernel; then an error */
 
 #define BOX_FREEZE_TIMEOUT_MS 2000 /* freezing takes milliseconds; a task in the kernel's hands may take longer */

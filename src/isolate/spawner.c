@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/packet.h"
+#include "isolate/cgroup_spare.h"
 #include "isolate/holder.h"
 #include "isolate/spec.h"
 #include "isolate/user_counts.h"
@@ -25,6 +26,7 @@ struct request {
 struct spawner {
     const struct spawner_spec *spec;
     struct yard *yard; /* NULL: none could be had */
+    struct cgroup_spare spare;
 };
 
 static void close_fds(struct request *r)
@@ -69,6 +71,8 @@ static int make(struct spawner *me, struct request *r, struct spawner_answer *an
     spec.box.cellar_fd = given(r, SPAWNER_CELLAR);
     spec.box.is_staying = spec.is_kept && spec.box.command && !spec.ends_with_command;
     spec.box.yard = me->yard;
+    spec.box.parent = me->spec->parent;
+    spec.box.spare = &me->spare;
     spec.box.place = (struct box_place){
         .is_sibling = true,
         .parent_pidfd = me->spec->keeper_pidfd,
@@ -109,11 +113,19 @@ static bool serve(struct spawner *me, struct request *r)
 }
 
 /* What the next sandbox will want is made when nobody waits for one. */
-static void await_request(const struct spawner *me)
+static void await_request(struct spawner *me)
 {
-    if (holder_wants_spare() &&
-        poll(&(struct pollfd){ .fd = me->spec->fd, .events = POLLIN }, 1, LULL_MS) == 0)
+    if (!holder_wants_spare() && !cgroup_spare_is_wanted(&me->spare))
+        return;
+    if (poll(&(struct pollfd){ .fd = me->spec->fd, .events = POLLIN }, 1, LULL_MS) != 0)
+        return;
+    if (holder_wants_spare()) {
+        if (!cgroup_spare_is_wanted(&me->spare))
+            cgroup_leave(); /* it is not to be in the next sandbox's groups */
         holder_make_spare();
+    }
+    if (cgroup_spare_is_wanted(&me->spare))
+        cgroup_spare_make(&me->spare, me->spec->parent);
 }
 
 /* An account has rights over networks, and over all its sandboxes at once, only in a user namespace of its own. Entering it
@@ -142,5 +154,6 @@ _Noreturn void spawner_run(const struct spawner_spec *spec)
         me.yard = NULL;
     while (serve(&me, &r))
         await_request(&me);
+    cgroup_spare_done(&me.spare); /* the keeper removes what they are in */
     _exit(0);
 }

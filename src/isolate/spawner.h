@@ -41,7 +41,8 @@ struct spawner_spec {
     int fd;         /* our end of the pair; a packet is a request */
     int runtime_fd; /* the program of PID 1 */
     int keeper_pidfd;
-    int engine_fd; /* the user namespace to stay in, for an account; -1: ours */
+    const struct cgroup *parent; /* groups above all it makes */
+    int engine_fd;               /* the user namespace to stay in, for an account; -1: ours */
 };
 
 /* Until the keeper closes its end. */

@@ -11,10 +11,25 @@ const char *state_end_name(enum state_end end)
     return end_names[end];
 }
 
+void state_put_cgroups(struct json_out *o, const struct cgroup *cg)
+{
+    json_out_key(o, "cgroups");
+    json_out_object_begin(o);
+    for (int kind = 0; kind < CGROUP_KINDS; kind++)
+        if (*cg->dirs[kind])
+            json_out_key(o, kind_names[kind]), json_out_cstr(o, cg->dirs[kind]);
+    json_out_object_end(o);
+    json_out_key(o, "in_v2");
+    json_out_array_begin(o);
+    for (int kind = 0; kind < CGROUP_KINDS; kind++)
+        if (cg->is_v2[kind])
+            json_out_cstr(o, kind_names[kind]);
+    json_out_array_end(o);
+}
+
 int state_put_run(int box_fd, const struct state_run *run, struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(STATE_MAX_BYTES);
-    const struct cgroup *cg = &run->box.cgroup;
     struct json_out o;
 
     json_out_init(&o, &text, 0);
@@ -23,18 +38,7 @@ int state_put_run(int box_fd, const struct state_run *run, struct err *e)
     json_out_key(&o, "start_ticks"), json_out_u64(&o, run->box.start_ticks);
     json_out_key(&o, "created_ms"), json_out_u64(&o, run->created_ms);
     json_out_key(&o, "unenforced"), json_out_cstr(&o, run->unenforced);
-    json_out_key(&o, "cgroups");
-    json_out_object_begin(&o);
-    for (int kind = 0; kind < CGROUP_KINDS; kind++)
-        if (*cg->dirs[kind])
-            json_out_key(&o, kind_names[kind]), json_out_cstr(&o, cg->dirs[kind]);
-    json_out_object_end(&o);
-    json_out_key(&o, "in_v2");
-    json_out_array_begin(&o);
-    for (int kind = 0; kind < CGROUP_KINDS; kind++)
-        if (cg->is_v2[kind])
-            json_out_cstr(&o, kind_names[kind]);
-    json_out_array_end(&o);
+    state_put_cgroups(&o, &run->box.cgroup);
     json_out_object_end(&o);
     return json_out_end(&o, e) < 0 ? -1 : dir_write(box_fd, DIR_STATE, buf_span(&text), e);
 }
@@ -50,7 +54,7 @@ bool state_copy_text(const struct json *v, char *into, size_t room)
     return true;
 }
 
-static bool read_cgroups(const struct json *root, struct cgroup *cg)
+bool state_read_cgroups(const struct json *root, struct cgroup *cg)
 {
     const struct json *dirs = json_get(root, "cgroups");
 
@@ -81,7 +85,7 @@ int state_parse_run(struct span text, const char *name, struct state_run *ret, s
         !json_u64(json_get(root, "start_ticks"), &run.box.start_ticks) ||
         !json_u64(json_get(root, "created_ms"), &run.created_ms) ||
         !state_copy_text(json_get(root, "unenforced"), run.unenforced, sizeof run.unenforced) ||
-        !read_cgroups(root, &run.box.cgroup))
+        !state_read_cgroups(root, &run.box.cgroup))
         return err_set(e, ERR_INVALID, DIR_STATE " is not what a keeper writes");
     run.box.pid = (pid_t)pid;
     (void)snprintf(run.box.name, sizeof run.box.name, "%s", name);

@@ -36,6 +36,9 @@ int state_put_run(int box_fd, const struct state_run *run, struct err *e);
 int state_get_run(int box_fd, const char *name, struct state_run *ret, struct err *e);
 int state_put_exit(int box_fd, const struct state_exit *x, struct err *e);
 int state_get_exit(int box_fd, struct state_exit *ret, struct err *e);
+/* The members "cgroups" and "in_v2" of an object. */
+void state_put_cgroups(struct json_out *o, const struct cgroup *cg);
+bool state_read_cgroups(const struct json *root, struct cgroup *cg);
 /* A member's text into an array; false when it is none, or too long. */
 bool state_copy_text(const struct json *v, char *into, size_t room);
 int state_read_exit(const struct json *root, struct state_exit *ret, struct err *e);

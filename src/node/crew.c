@@ -13,6 +13,7 @@ struct crew {
     struct ev_loop *loop;
     struct ev_pool *pool;
     char *dir;
+    struct box_limits all;
     pthread_mutex_t lock;
     struct engine *spare[NODE_ENGINE_THREADS]; /* under the lock */
     size_t spare_count;
@@ -29,7 +30,8 @@ struct crew {
 
 static int open_engine(const struct crew *c, struct engine **ret, struct err *e)
 {
-    return engine_open(&(struct engine_spec){ .dir = c->dir, .starts_keeper = true }, ret, e);
+    return engine_open(&(struct engine_spec){ .dir = c->dir, .starts_keeper = true, .all = c->all },
+                       ret, e);
 }
 
 /* ---- jobs ---- */
@@ -157,6 +159,7 @@ int crew_open(struct ev_loop *loop, const struct crew_spec *spec, struct crew **
 
     c->loop = loop;
     c->dir = own_strdup(spec->data);
+    c->all = spec->all;
     c->on_lost = spec->on_lost;
     c->ctx = spec->ctx;
     (void)pthread_mutex_init(&c->lock, NULL);

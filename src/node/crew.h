@@ -17,7 +17,8 @@
 struct crew;
 
 struct crew_spec {
-    const char *data; /* the engine's data directory; made where it is missing */
+    const char *data;      /* the engine's data directory; made where it is missing */
+    struct box_limits all; /* of all sandboxes together, for a keeper that is started */
     ev_fn on_lost;
     void *ctx;
 };

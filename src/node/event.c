@@ -31,6 +31,16 @@ static void put(struct json_out *o, const char *key, const char *text)
     json_out_cstr(o, text);
 }
 
+/* The kubelet's way: of its own Node it says the name for the uid. */
+static void put_about_node(struct json_out *o, const char *node)
+{
+    json_out_key(o, "involvedObject");
+    json_out_object_begin(o);
+    put(o, "apiVersion", "v1"), put(o, "kind", "Node");
+    put(o, "name", node), put(o, "uid", node);
+    json_out_object_end(o);
+}
+
 static void put_about(struct json_out *o, const struct event_spec *spec)
 {
     const struct object *about = spec->about;
@@ -53,6 +63,13 @@ static void put_about(struct json_out *o, const struct event_spec *spec)
     json_out_object_end(o);
 }
 
+static const char *namespace_of(const struct event_spec *spec)
+{
+    const char *space = spec->about ? object_namespace(spec->about) : "";
+
+    return *space ? space : "default";
+}
+
 /* Cut between characters. */
 static struct span cut(const char *message)
 {
@@ -68,24 +85,26 @@ static struct span cut(const char *message)
 
 static int write_event(const struct event_spec *spec, struct buf *body, struct err *e)
 {
-    const char *space = object_namespace(spec->about);
     char name[320], time[TIME_TEXT_BYTES];
     struct timespec now;
     struct json_out o;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)snprintf(name, sizeof name, "%.253s.%llx", object_name(spec->about),
-                   (unsigned long long)now.tv_sec * 1000000000ull +
-                       (unsigned long long)now.tv_nsec);
+    (void)snprintf(
+        name, sizeof name, "%.253s.%llx", spec->about ? object_name(spec->about) : spec->node,
+        (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec);
     (void)kube_time_text(time, now.tv_sec);
     json_out_init(&o, body, 0);
     json_out_object_begin(&o);
     put(&o, "apiVersion", "v1"), put(&o, "kind", "Event");
     json_out_key(&o, "metadata");
     json_out_object_begin(&o);
-    put(&o, "name", name), put(&o, "namespace", *space ? space : "default");
+    put(&o, "name", name), put(&o, "namespace", namespace_of(spec));
     json_out_object_end(&o);
-    put_about(&o, spec);
+    if (spec->about)
+        put_about(&o, spec);
+    else
+        put_about_node(&o, spec->node);
     put(&o, "reason", spec->reason);
     json_out_key(&o, "message"), json_out_str(&o, cut(spec->message));
     json_out_key(&o, "source");
@@ -148,7 +167,6 @@ struct node_events *node_events_open(struct kube_client *client)
 
 void node_event(struct node_events *events, const struct event_spec *spec)
 {
-    const char *space = object_namespace(spec->about);
     struct waiting *w = NEW(struct waiting);
     struct err e;
 
@@ -159,7 +177,7 @@ void node_event(struct node_events *events, const struct event_spec *spec)
         free(w);
         return;
     }
-    w->namespace = own_strdup(*space ? space : "default");
+    w->namespace = own_strdup(namespace_of(spec));
     *events->end = w;
     events->end = &w->next;
     if (++events->count > EVENTS_WAITING_MAX)

@@ -13,10 +13,10 @@
 #include "kube/client.h"
 
 struct event_spec {
-    const struct object *about;
-    const char *node;      /* our name */
-    const char *container; /* which of the Pod's; NULL: the Pod itself */
-    bool is_init;          /* with container */
+    const struct object *about; /* NULL: our Node */
+    const char *node;           /* our name */
+    const char *container;      /* which of the Pod's; NULL: the Pod itself */
+    bool is_init;               /* with container */
     bool is_warning;
     const char *reason;
     const char *message; /* cut at what the API takes */

@@ -19,7 +19,7 @@
 struct identity {
     struct ev_loop *loop;
     struct kube_client *client;
-    char *name;
+    char *name, *unenforced;
     struct kube_call *call;
     struct ev_timer timer;
     struct lease *lease;
@@ -144,8 +144,18 @@ static void put_info(struct json_out *o)
     json_out_object_end(o);
 }
 
-int identity_write_status(const char *name, time_t now, time_t since, struct buf *out,
-                          struct err *e)
+static void put_limits(struct json_out *o, const char *unenforced, const char *const times[2])
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof text, IDENTITY_LIMITS_LACK, unenforced);
+    put_condition(o, "SandboxLimitsEnforced", !*unenforced,
+                  *unenforced ? "LimitsNotEnforced" : "LimitsEnforced",
+                  *unenforced ? text : "all sandboxes together cannot take the machine", times);
+}
+
+int identity_write_status(const char *name, const char *unenforced, time_t now, time_t since,
+                          struct buf *out, struct err *e)
 {
     char text[TIME_TEXT_BYTES], since_text[TIME_TEXT_BYTES];
     const char *const times[2] = { text, since_text };
@@ -166,6 +176,7 @@ int identity_write_status(const char *name, time_t now, time_t since, struct buf
                   "kubelet has no disk pressure", times);
     put_condition(&o, "PIDPressure", false, "KubeletHasSufficientPID",
                   "kubelet has sufficient PID available", times);
+    put_limits(&o, unenforced, times);
     put_condition(&o, "Ready", true, "KubeletReady", "the node runs Pods as sandboxes", times);
     json_out_array_end(&o);
     put_addresses(&o, name);
@@ -185,6 +196,7 @@ static void finish_close(struct identity *id)
     if (id->call || id->lease)
         return;
     free(id->name);
+    free(id->unenforced);
     free(id);
     closed(ctx);
 }
@@ -278,7 +290,7 @@ static void next(void *ctx)
         rq.kind = kind_find("", "v1", "nodes");
         rq.name = id->name;
         rq.sub = "status";
-        rc = identity_write_status(id->name, time(NULL), id->since, &body, &e);
+        rc = identity_write_status(id->name, id->unenforced, time(NULL), id->since, &body, &e);
         break;
     }
     if (rc < 0) {
@@ -289,13 +301,14 @@ static void next(void *ctx)
     id->call = kube_call_start(id->client, &rq, on_answer, id);
 }
 
-struct identity *identity_open(struct kube_client *client, const char *name)
+struct identity *identity_open(struct kube_client *client, const char *name, const char *unenforced)
 {
     struct identity *id = NEW(struct identity);
 
     id->loop = kube_client_loop(client);
     id->client = client;
     id->name = own_strdup(name);
+    id->unenforced = own_strdup(unenforced);
     id->since = time(NULL);
     ev_timer_start(id->loop, &id->timer, 0, next, id);
     return id;

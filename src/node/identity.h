@@ -13,13 +13,18 @@
 
 struct identity;
 
-struct identity *identity_open(struct kube_client *client, const char *name);
+/* unenforced: limits of sandboxes that do not hold here, "memory"; "": all do. Copied. */
+struct identity *identity_open(struct kube_client *client, const char *name,
+                               const char *unenforced);
+/* Of the Node's condition and Event, with what is unenforced. */
+#define IDENTITY_LIMITS_LACK                                                                       \
+    "this host cannot enforce for all sandboxes together: %s; 'silica status' says what to do"
 /* Lets go of the Lease; closed(ctx) comes when nothing is under way any more. */
 void identity_close(struct identity *id, ev_fn closed, void *ctx);
 
 /* The Node as it is made, and what its status says now, and since when; for tests. */
 int identity_write_node(const char *name, struct buf *out, struct err *e);
-int identity_write_status(const char *name, time_t now, time_t since, struct buf *out,
-                          struct err *e);
+int identity_write_status(const char *name, const char *unenforced, time_t now, time_t since,
+                          struct buf *out, struct err *e);
 
 #endif

@@ -379,6 +379,7 @@ int make_start(struct record *r, size_t at, make_fn done, void *ctx, const char 
                                 .root_bytes = m->security.root_bytes,
                                 .is_read_only = m->security.is_read_only,
                                 .limits = m->security.limits,
+                                .defaults = r->node->limits,
                                 .is_best_effort = true,
                                 .runtime_args = sandbox_runtime_args };
     memcpy(m->box.groups, m->security.groups, sizeof m->box.groups);

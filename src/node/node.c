@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "isolate/default_limits.h"
 #include "isolate/dir.h"
 #include "net/tls.h"
 #include "isolate/ranged.h"
@@ -112,11 +113,25 @@ static void on_keeper_lost(void *ctx)
 
 /* ---- the beginning: what was there ---- */
 
+/* The keeper may be one that was started with others. */
+static void limit_all(struct node *n, struct engine *en)
+{
+    const struct box_limits all = n->all.limits;
+    struct err e;
+
+    if (engine_limit_all(en, &all, &n->all, &e) == 0)
+        return;
+    (void)snprintf(n->all.unenforced, sizeof n->all.unenforced, "pids, memory");
+    log_warn("node.limits", KV("err", &e));
+}
+
 static void run_list(void *ctx, struct engine *en, const struct err *e)
 {
     struct node *n = ctx;
 
     n->list_error.code = ERR_NONE;
+    if (en)
+        limit_all(n, en);
     if (!en)
         n->list_error = *e;
     else
@@ -253,6 +268,20 @@ static void open_sockets(struct node *n)
         log_warn("addresses.open", KV("err", &e));
 }
 
+/* Once for each start; the Node's condition says it for as long as it is so. */
+static void tell_limits(struct node *n)
+{
+    char text[256];
+
+    if (!*n->all.unenforced)
+        return;
+    (void)snprintf(text, sizeof text, IDENTITY_LIMITS_LACK, n->all.unenforced);
+    node_event(n->events, &(struct event_spec){ .node = n->name,
+                                                .is_warning = true,
+                                                .reason = "LimitsNotEnforced",
+                                                .message = text });
+}
+
 static void begin(struct node *n)
 {
     OWN(informer_walk_done) struct informer_walk w = { 0 };
@@ -283,7 +312,8 @@ static void begin(struct node *n)
     informer_walk_all(&w, n->pods);
     while ((pod = informer_walk_next(&w)))
         wake_pod(n, pod, true);
-    n->identity = identity_open(n->client, n->name);
+    n->identity = identity_open(n->client, n->name, n->all.unenforced);
+    tell_limits(n);
     open_sockets(n);
     n->started(n->ctx);
 }
@@ -378,7 +408,8 @@ static int open_parts(struct node *n, int listen_fd, struct err *e)
 
     look_at_ids(n);
     if (crew_open(n->loop,
-                  &(struct crew_spec){ .data = n->dir, .on_lost = on_keeper_lost, .ctx = n },
+                  &(struct crew_spec){
+                      .data = n->dir, .all = n->all.limits, .on_lost = on_keeper_lost, .ctx = n },
                   &n->crew, e) < 0)
         return -1;
     /* by path: the owner's own word. */
@@ -394,6 +425,15 @@ static int open_parts(struct node *n, int listen_fd, struct err *e)
         n->loop, &(struct queue_spec){
                      .name = "pod", .workers = NODE_POD_WORKERS, .work = work_start, .ctx = n });
     return 0;
+}
+
+static void choose_limits(struct node *n, const struct node_config *config)
+{
+    const struct machine *m = default_limits_machine();
+    const struct box_limits one = default_limits_one(m), all = default_limits_all(m);
+
+    n->limits = default_limits_fill(&config->limits, &one);
+    n->all.limits = default_limits_fill(&config->all, &all);
 }
 
 int node_open(struct ev_loop *loop, const struct node_config *config, struct node **ret,
@@ -412,6 +452,7 @@ int node_open(struct ev_loop *loop, const struct node_config *config, struct nod
     n->pod_port_min = config->pod_port_min;
     n->address_demand = address_demand_new(n, config->is_every_address);
     n->port_conflicts = port_conflicts_new(n);
+    choose_limits(n, config);
     n->started = config->started;
     n->ctx = config->ctx;
     if (open_parts(n, config->listen_fd, e) < 0) {

@@ -14,6 +14,7 @@
 #define SILICA_NODE_NODE_H
 
 #include "ev/loop.h"
+#include "isolate/box.h"
 #include "kube/client.h"
 
 #define NODE_SOCKETS_FILE    "sockets.sock"
@@ -27,6 +28,9 @@ struct node_config {
     const char *name;           /* of the Node object */
     const char *data;           /* the directory; made where it is missing */
     int listen_fd;              /* where streams are asked for: listens already; taken */
+    struct box_limits
+        limits; /* of a sandbox that asks for none; 0: a part of the machine (default_limits.h) */
+    struct box_limits all;     /* of all together; 0: likewise */
     uint64_t disk_floor_bytes; /* free space that sandboxes leave; 0: the larger of 1 GiB and 2 % */
     bool is_scheduler;         /* Pods without a node are bound to this one */
     bool

@@ -4,6 +4,7 @@
 
 #include "node/node.h"
 
+#include "isolate/cgroup_parent.h"
 #include "kube/informer.h"
 #include "kube/queue.h"
 #include "node/address.h"
@@ -43,7 +44,9 @@ struct node {
     int dir_fd, lock_fd;
     bool is_scheduler;
     uint16_t pod_port_min;
-    bool has_ids; /* a sandbox may have more than one: we are root, or have a range */
+    bool has_ids;             /* a sandbox may have more than one: we are root, or have a range */
+    struct box_limits limits; /* of a sandbox that asks for none */
+    struct cgroup_parent all; /* of all together; what cannot be enforced here is told once */
     struct crew *crew;
     struct exits *exits;
     struct images *images;
