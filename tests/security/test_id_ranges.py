@@ -13,6 +13,7 @@ import pytest
 from harness.caller import Caller, caller_or_skip
 from harness.owner import Owner, alive, keeper_of
 from harness.server import wait_until
+from lib.machine import Machine, pod
 
 pytestmark = pytest.mark.ours
 SLOTS = 4095  # those that names have of their own
@@ -107,6 +108,39 @@ def test_a_volume_with_another_range(owners):
     assert int(again.stdout.split()[1]) != own_base(name), again.stderr
     assert (volume / "0").read_text() in again.stdout and again.stdout.count("1000:1000") == 2
     assert {(p.stat().st_uid, p.stat().st_mode & 0o777) for p in volume.iterdir()} == {(1000, 0o600)}
+
+
+def test_a_container_that_starts_again_with_another_range():
+    """What the first one left in the Pod's volumes, on disk and in memory, is the second one's to read and change."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    volumes = [{"name": "mem", "emptyDir": {"medium": "Memory"}}, {"name": "disk", "emptyDir": {}}]
+    mounts = [{"name": v["name"], "mountPath": f"/{v['name']}"} for v in volumes]
+    script = "umask 077; for v in mem disk; do date +%s%N >> /$v/said; done; while ! test -e /mem/end; do sleep 0.05; done; rm /mem/end"
+
+    def inside(m, script):
+        return m.kubectl("exec", "moves", "--", "sh", "-c", script)
+
+    with Machine(who="root") as m:
+        m.apply(pod("moves", command=["sh", "-c", script], volumes=volumes, volumeMounts=mounts))
+        m.wait_ready("moves")
+        look = "head -n1 /mem/said /disk/said; stat -c '%u %a' /mem/said /disk/said"
+        base = int(inside(m, "cat /proc/self/uid_map").split()[1])
+        before = inside(m, look)
+        assert before.count("\n0 600\n0 600\n") == 1, before
+        # A process that took no lock, as one of a release that had none: the range is not free for the next container.
+        other = subprocess.Popen(["setpriv", f"--reuid={base + 1000}", f"--regid={base + 1000}", "--clear-groups", "sleep", "4720"])
+        try:
+            wait_until(lambda: os.stat(f"/proc/{other.pid}").st_uid == base + 1000, what="its ids")
+            inside(m, "touch /mem/end")
+            m.wait(lambda: m.status("moves")["containerStatuses"][0]["restartCount"] == 1, "it is started again")
+            m.wait_ready("moves")
+            assert int(inside(m, "cat /proc/self/uid_map").split()[1]) != base
+        finally:
+            other.kill()
+            other.wait()
+        m.wait(lambda: inside(m, "wc -l < /disk/said") == "2\n", "it has written")
+        assert inside(m, look) == before
 
 
 HOLD = textwrap.dedent("""
