@@ -329,9 +329,17 @@ static const struct presence_row *row_of(const struct kind *kind, const char *na
     return NULL;
 }
 
+/* The Service of the API server itself, and where it leads; others' clients find the server by them. */
+static bool is_api(const struct kind *kind, const char *namespace, const char *name)
+{
+    return strcmp(name, "kubernetes") == 0 && strcmp(namespace, "default") == 0 &&
+           (strcmp(kind->plural, "services") == 0 || strcmp(kind->plural, "endpointslices") == 0 ||
+            strcmp(kind->plural, "endpoints") == 0);
+}
+
 bool presence_has(const struct kind *kind, const char *namespace, const char *name)
 {
-    return row_of(kind, namespace, name) != NULL;
+    return row_of(kind, namespace, name) || is_api(kind, namespace, name);
 }
 
 const char *presence_part(const struct object *pod)

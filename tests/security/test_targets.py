@@ -233,6 +233,18 @@ def test_what_stands_for_the_system_is_not_written(up, tenant, place, name, body
     wait_until(lambda: up.api.exists(path) and up.api.call("GET", path)["metadata"]["uid"] != before["metadata"]["uid"], 60)
 
 
+def test_the_api_servers_service_is_the_operators(up, tenant):
+    """Those who may edit the namespace default are tenants, too."""
+    mine, tenant.api.token = tenant.api.token, up.run("token", "-n", "default", "--role", "admin").stdout.strip()
+    path = "/api/v1/namespaces/default/services/kubernetes"
+    for how in (("PATCH", path, {"spec": {"externalName": "evil.example"}}, MERGE), ("DELETE", path),
+                ("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, MERGE)):
+        assert tenant.write(*how) == 403, how
+    assert tenant.write("DELETE", "/api/v1/namespaces/default/services") == 200
+    tenant.api.token = mine
+    assert up.api.exists(path) and up.api.exists("/api/v1/namespaces/default/services/sandbox-router-svc")
+
+
 def test_no_sandbox_takes_the_place_of_the_system(up, tenant):
     """What the controllers make for a tenant is the tenant's: of these names they make nothing, and change nothing."""
     before = {path: up.api.call("GET", f"/api/v1/namespaces/team-a/{path}")["metadata"]["resourceVersion"]
