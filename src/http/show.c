@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "http/guard.h"
 #include "http/limits.h"
 #include "http/serve.h"
 #include "net/listen.h"
@@ -35,13 +36,27 @@ static bool is_read(struct http_exchange *x)
     return false;
 }
 
+/* On loopback every browser of the machine reaches it: figures have names of namespaces, and the debugger's are memory. */
+static bool is_kept_out(const struct door *d, struct http_exchange *x)
+{
+    static const struct opt_list nothing;
+    static const struct guard_names names = { .cluster_domain = "cluster.local",
+                                              .allowed = &nothing };
+
+    if (!net_addr_is_loopback(net_listener_addr(d->listener)) ||
+        (guard_is_own_origin(http_req(x), &nothing) && guard_is_local_host(http_req(x), &names)))
+        return false;
+    refuse(x, 403, "this Origin or Host is not allowed on loopback\n");
+    return true;
+}
+
 static void on_metrics(void *ctx, struct http_exchange *x)
 {
     OWN(buf_done) struct buf text = BUF_INIT(SHOW_METRICS_MAX_BYTES);
     struct show *s = ctx;
     struct err e;
 
-    if (!is_read(x))
+    if (is_kept_out(&s->metrics, x) || !is_read(x))
         return;
     if (!span_is(http_path(x), "/metrics") && s->config.other && s->config.other(s->config.ctx, x))
         return;

@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from harness import router as routers
 from lib import up as ups
 
 pytestmark = pytest.mark.ours
@@ -66,6 +67,14 @@ def test_hosts_of_the_router(up, host, want):
         assert int(subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, timeout=60, cwd="/").stdout) == want
     else:
         assert status(up, {"Host": host}) == want
+
+
+def test_figures_are_not_for_pages_of_other_sites(tmp_path):
+    with routers.Router(None, directory=tmp_path) as router:
+        metrics = types.SimpleNamespace(port=int(router.ready["metrics"].rpartition(":")[2]))
+        for fields, want in (({}, 200), ({"Host": "localhost:1"}, 200), ({"Host": "evil.example"}, 403), ({"Origin": "http://evil.example"}, 403),
+                             ({"Host": "evil.example", "Origin": "http://evil.example"}, 403), ({"Host": "a.svc.evil.example"}, 403)):
+            assert status(metrics, fields, "/metrics") == want, fields
 
 
 def test_another_domain(start_runtime):
