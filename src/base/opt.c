@@ -2,6 +2,8 @@
 
 #include "base/str.h"
 
+#include <limits.h>
+
 #define HELP_FLAG_COLUMNS 34
 
 static const struct opt *find_letter(const struct opt_program *prog, uint8_t letter)
@@ -48,14 +50,15 @@ static int check_range(const struct opt *o, const char *source, const char *text
                        struct err *e)
 {
     uint64_t max = o->max ? o->max : UINT64_MAX;
+    const char *unit = o->kind == OPT_MS ? " ms" : o->kind == OPT_BYTES ? " bytes" : "";
 
     if (v >= o->min && v <= max)
         return 0;
+    if (!o->max)
+        return err_set(e, ERR_USAGE, "%s: '%s' is too small: at least %llu%s", source, text,
+                       (unsigned long long)o->min, unit);
     return err_set(e, ERR_USAGE, "%s: '%s' is out of range: %llu to %llu%s", source, text,
-                   (unsigned long long)o->min, (unsigned long long)max,
-                   o->kind == OPT_MS      ? " ms"
-                   : o->kind == OPT_BYTES ? " bytes"
-                                          : "");
+                   (unsigned long long)o->min, (unsigned long long)max, unit);
 }
 
 int opt_set(const struct opt *o, const char *source, const char *text, void *into, struct err *e)
@@ -81,6 +84,10 @@ int opt_set(const struct opt *o, const char *source, const char *text, void *int
     case OPT_BYTES:
         if (!str_bytes(s, UINT64_MAX, &v))
             return bad(e, source, text, "a size such as 4096, 64KiB or 10M");
+        break;
+    case OPT_FD:
+        if (!str_u64(s, INT_MAX, &v))
+            return bad(e, source, text, "the number of a descriptor");
         break;
     case OPT_STR:
         *(const char **)(void *)field = text;
@@ -116,6 +123,8 @@ static int defaults_and_env(const struct opt_program *prog, void *into, struct e
     for (size_t i = 0; i < prog->opt_count; i++) {
         const struct opt *o = &prog->opts[i];
 
+        if (o->kind == OPT_FD)
+            *(uint64_t *)(void *)((char *)into + o->offset) = OPT_NO_FD;
         if (o->text && opt_set(o, o->flag, o->text, into, e) < 0)
             return -1;
     }

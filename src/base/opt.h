@@ -18,11 +18,13 @@ enum opt_kind {
     OPT_U64,   /* uint64_t */
     OPT_MS,    /* uint64_t milliseconds: "500ms", "2m", "1.5" seconds */
     OPT_BYTES, /* uint64_t: "64KiB" */
+    OPT_FD,    /* uint64_t: a descriptor that the caller left open, or OPT_NO_FD */
     OPT_STR,   /* const char * */
     OPT_LIST,  /* struct opt_list: may be given several times */
 };
 
 #define OPT_LIST_MAX 64
+#define OPT_NO_FD    UINT64_MAX
 
 struct opt_list {
     const char *v[OPT_LIST_MAX];

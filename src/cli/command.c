@@ -13,6 +13,11 @@ int command_fail(const struct err *e, int code)
     return code;
 }
 
+int command_fail_up(const struct err *e)
+{
+    return command_fail(e, e->code == ERR_NOT_FOUND ? EXIT_NOT_UP : EXIT_FAILED);
+}
+
 int command_show(void (*make)(const struct opt_program *, struct buf *),
                  const struct opt_program *program)
 {

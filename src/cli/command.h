@@ -2,15 +2,16 @@
  *
  * Two programs: people wait for what concerns sandboxes (QUICK_COMMANDS), so `silica` has these alone, and starts in half
  *             the time; it carries the full program, which has every command, and becomes it for the rest (front.c).
- * Exit codes: what the command says; 2 for bad usage, 125 for a failure of ours where a sandboxed program has codes
- *             of its own.
+ * Exit codes: one table for all commands (exit_codes.c); those below are the names of its rows.
  */
 #ifndef SILICA_CLI_COMMAND_H
 #define SILICA_CLI_COMMAND_H
 
 #include "base/opt.h"
 
+#define EXIT_NO         1 /* the answer is no, or a part was not done */
 #define EXIT_USAGE      2
+#define EXIT_NOT_UP     3   /* as systemctl status has it */
 #define EXIT_TIMED_OUT  124 /* as timeout(1) has it */
 #define EXIT_FAILED     125 /* ours, not the program's; as env(1), docker and others have it */
 #define EXIT_CANNOT_RUN 126 /* found, but not to be run */
@@ -84,6 +85,8 @@ int doctor_command(int argc, char **argv);
 bool command_is_known(const char *name);
 /* command.c: a message on stderr with its hint. Returns `code`. */
 int command_fail(const struct err *e, int code);
+/* The same where the data directory of `silica up` was asked for: EXIT_NOT_UP, or EXIT_FAILED. */
+int command_fail_up(const struct err *e);
 /* Prints what `make` writes for the program. */
 int command_show(void (*make)(const struct opt_program *, struct buf *),
                  const struct opt_program *program);

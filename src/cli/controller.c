@@ -319,10 +319,10 @@ int controller_command(int argc, char **argv)
     if (code != COMMAND_GOES_ON)
         return code;
     if (controller_options_check(&o, &e) < 0)
-        return command_fail(&e, 1);
+        return command_fail(&e, EXIT_FAILED);
     controller_options_warn(argc, argv);
     if (run(&r, &e) < 0)
-        return command_fail(&e, 1);
+        return command_fail(&e, EXIT_FAILED);
     /* The process ends here: a second signal may have left work under way, which nobody waits for. */
     log_info("controller.end", KV("code", r.s.exit_code));
     show_close(r.s.show);

@@ -199,5 +199,5 @@ int doctor_command(int argc, char **argv)
         say_json(&d.facts);
     else
         say_text(&d.facts);
-    return fflush(stdout) != 0 ? EXIT_FAILED : facts_are_broken(&d.facts) ? 1 : 0;
+    return fflush(stdout) != 0 ? EXIT_FAILED : facts_are_broken(&d.facts) ? EXIT_NO : 0;
 }

@@ -76,7 +76,7 @@ int env_command(int argc, char **argv)
     if (code != COMMAND_GOES_ON)
         return code;
     if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
-        return command_fail(&e, 1);
+        return command_fail_up(&e);
     print_quoted("KUBECONFIG", info.kubeconfig);
     if (info.router)
         print_quoted("SILICA_ROUTER", info.router);
@@ -114,7 +114,7 @@ int kubeconfig_command(int argc, char **argv)
     /* It stays where it is when silica is down, and works again when it is up: the port is remembered. */
     if (!o.is_unmerge && (place_open(&place, o.data, false, &e) < 0 ||
                           dir_read(place.dir.fd, "kubeconfig", &text, &e) < 0))
-        return command_fail(&e, 1);
+        return command_fail_up(&e);
     if (!o.is_merge && !o.is_unmerge)
         return fd_write_all(1, buf_span(&text), &e) < 0 ? command_fail(&e, EXIT_FAILED) : 0;
     return merge(&o, buf_span(&text), &e) < 0 ? command_fail(&e, EXIT_FAILED) : 0;

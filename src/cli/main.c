@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "cli/exit_codes.h"
 
 static int version_command(int argc, char **argv)
 {
@@ -91,8 +92,18 @@ static int overview(void)
         if (c->summary)
             printf("  %-12s%s\n", c->name, c->summary);
     }
-    printf("\n`silica COMMAND --help` explains one. No root, Docker or daemon is needed.\n");
+    printf("\n`silica COMMAND --help` explains one, `silica help exit-codes` what they return. "
+           "No root, Docker or daemon is needed.\n");
     return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+}
+
+static int show_exit_codes(void (*make)(struct buf *))
+{
+    OWN(buf_done) struct buf text = BUF_INIT(16 * 1024);
+    struct err e;
+
+    make(&text);
+    return fd_write_all(1, buf_span(&text), &e) < 0 ? EXIT_FAILED : 0;
 }
 
 static int help_command(int argc, char **argv)
@@ -101,6 +112,8 @@ static int help_command(int argc, char **argv)
 
     if (argc < 2)
         return overview();
+    if (strcmp(argv[1], "exit-codes") == 0)
+        return show_exit_codes(exit_codes_text);
     c = find(argv[1]);
     if (!c)
         return unknown(argv[1]);
@@ -135,6 +148,8 @@ int main(int argc, char **argv)
         return version_command(1, argv);
     if (strcmp(argv[1], "--help-roff") == 0)
         return command_show(all_roff, &run_program);
+    if (strcmp(argv[1], "--exit-codes-roff") == 0)
+        return show_exit_codes(exit_codes_roff);
     c = find(argv[1]);
     return c ? c->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -30,7 +30,7 @@ static const struct opt opts[] = {
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "where sandboxes, volumes and logs of Pods are kept; default: ~/.local/state/silica, root: /var/lib/silica" },
     { "--node-name", NULL, OPT_STR, AT_FIELD(name), NULL, 0, 0, "NAME", "what this machine is called in the API; default: its host name" },
     { "--pod-socket", NULL, OPT_STR, AT_FIELD(socket), NULL, 0, 0, "PATH", "where the API server asks for exec, attach, port-forward and logs; default: DIR/pods.sock" },
-    { "--pod-socket-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "the same, a socket that listens already" },
+    { "--pod-socket-fd", NULL, OPT_FD, AT_FIELD(listen_fd), NULL, 0, 0, "N", "the same, a socket that listens already" },
     SERVING_POD_ADDRESSES(AT_FIELD(is_every_address)),
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
     { "--disk-floor", "SILICA_DISK_FLOOR", OPT_BYTES, AT_FIELD(disk_floor_bytes), "0", 0, UINT64_MAX, "SIZE", "free space that sandboxes leave on the disk: with less, those that write most stand still; 0: the larger of 1 GiB and 2 %" },

@@ -72,7 +72,7 @@ static int remove_all(struct engine *en, bool is_forced, struct pod_owners *owne
             (void)pod_owners_refuse(owners, engine_dir(en), v[i].name, &e);
         else if (engine_destroy(en, v[i].name, &e) == 0 || e.code == ERR_NOT_FOUND)
             continue;
-        code = command_fail(&e, 1);
+        code = command_fail(&e, EXIT_NO);
     }
     return code;
 }
@@ -95,13 +95,13 @@ int rm_command(int argc, char **argv)
     if (engine_open(&(struct engine_spec){ .dir = o.data }, &en, &e) < 0) {
         if (o.is_all && e.code == ERR_NOT_FOUND)
             return 0;
-        return command_fail(&e, 1);
+        return command_fail(&e, EXIT_NO);
     }
     if (o.is_all)
         code = remove_all(en, o.is_forced, &owners);
     for (; rest < argc; rest++)
         if (remove_one(en, argv[rest], o.is_forced, &owners, &e) < 0)
-            code = command_fail(&e, 1);
+            code = command_fail(&e, EXIT_NO);
     engine_close(en);
     return code;
 }

@@ -325,7 +325,7 @@ int router_serve(const struct router_options *o, const struct router_seat *seat)
 
     if (run(&r, &e) < 0) {
         close_parts(&r);
-        return command_fail(&e, 1);
+        return command_fail(&e, EXIT_FAILED);
     }
     close_parts(&r);
     log_info("router.end", KV("code", r.s.exit_code));

@@ -18,7 +18,7 @@ static const struct opt opts[] = {
     { "--http-bind-address", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", NULL },
     { "--https-listen", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", "where requests come in by TLS" },
     { "--https-bind-address", NULL, OPT_STR, AT_FIELD(tls_listen), NULL, 0, 0, "HOST:PORT", NULL },
-    { "--listen-fd", NULL, OPT_U64, AT_FIELD(listen_fd), SERVING_NO_FD_TEXT, 0, 0, "N", "instead of --listen: a socket that listens already" },
+    { "--listen-fd", NULL, OPT_FD, AT_FIELD(listen_fd), NULL, 0, 0, "N", "instead of --listen: a socket that listens already" },
     { "--tunnel-socket", NULL, OPT_STR, AT_FIELD(tunnel), NULL, 0, 0, "PATH", "a unix socket where port-forwards come in from processes of our own user, with a word on who is behind each; what they may is asked of the API server: to create pods/portforward where the sandbox is" },
     { "--pod-sockets", NULL, OPT_STR, AT_FIELD(pod_sockets), NULL, 0, 0, "PATH", "the unix socket of a node on this machine (DIR/sockets.sock): its Pods are reached from inside, at any port, and nothing else is" },
     { "--status-page", NULL, OPT_BOOL, AT_FIELD(has_status_page), NULL, 0, 0, NULL, "show browsers of our own user, at / in clear, which pools, claims and sandboxes there are and what is wrong; the account must be able to list them, and events" },

@@ -478,7 +478,7 @@ int router_workers(const struct router_options *o)
 
     c->o = o;
     init(c);
-    code = run(c, &e) < 0 ? command_fail(&e, 1) : c->s.exit_code;
+    code = run(c, &e) < 0 ? command_fail(&e, EXIT_FAILED) : c->s.exit_code;
     stop_listening(c);
     serving_close(&c->s);
     tally_board_free(c->board);

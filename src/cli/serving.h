@@ -30,8 +30,7 @@ struct show_config;
 /* ---- rows of option tables ---- */
 
 /* A descriptor that was not given. */
-#define SERVING_NO_FD      UINT64_MAX
-#define SERVING_NO_FD_TEXT "18446744073709551615"
+#define SERVING_NO_FD OPT_NO_FD
 
 struct serving_log {
     const char *level, *format; /* format NULL: text */
@@ -39,7 +38,7 @@ struct serving_log {
 
 /* clang-format off */
 #define SERVING_READY_FD(at, when) \
-    { "--ready-fd", NULL, OPT_U64, at, SERVING_NO_FD_TEXT, 0, 0, "N", "write one line of JSON to this descriptor when " when }
+    { "--ready-fd", NULL, OPT_FD, at, NULL, 0, 0, "N", "write one line of JSON to this descriptor when " when }
 #define SERVING_LOG_LEVEL(at, group, more) \
     { "--log-level", NULL, OPT_STR, (at) + offsetof(struct serving_log, level), "info", 0, 0, "LEVEL", "debug, info, warn or error" more, group }
 #define SERVING_LOG_FORMAT(at) \

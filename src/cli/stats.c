@@ -244,6 +244,7 @@ static int run(struct engine *en, const struct stats_options *o, char **names, s
 
 int stats_command(int argc, char **argv)
 {
+    const struct samples none = { 0 };
     struct stats_options o = { 0 };
     struct engine *en = NULL;
     struct err e;
@@ -253,8 +254,11 @@ int stats_command(int argc, char **argv)
         return code;
     if (command_choice("--output", o.output, "text", "json", &o.is_json, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    if (target_open(o.data, &en, &e) < 0)
-        return command_fail(&e, EXIT_FAILED);
+    if (target_open(o.data, &en, &e) < 0) {
+        if (rest < argc || e.code != ERR_NOT_FOUND || show(&none, &o, &e) < 0)
+            return command_fail(&e, EXIT_FAILED);
+        return 0; /* no sandboxes, as in `ps` */
+    }
     done = run(en, &o, argv + rest, (size_t)(argc - rest), &e);
     engine_close(en);
     return done < 0 ? command_fail(&e, EXIT_FAILED) : 0;

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#define EXIT_NOT_UP 3 /* as systemctl status has it */
-
 struct status_options {
     const char *data, *output;
     bool is_help;
@@ -281,8 +279,8 @@ int status_command(int argc, char **argv)
     if (command_choice("--output", o.output, "text", "json", &is_json, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
     if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
-        return command_fail(&e, e.code == ERR_NOT_FOUND ? EXIT_NOT_UP : EXIT_FAILED);
+        return command_fail_up(&e);
     if ((is_json ? show_json(&info, place.path, &e) : show_text(&info, place.path, &e)) < 0)
-        return command_fail(&e, 1);
-    return all_serve(&info) ? 0 : 1;
+        return command_fail(&e, EXIT_FAILED);
+    return all_serve(&info) ? 0 : EXIT_NO;
 }

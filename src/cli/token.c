@@ -72,19 +72,16 @@ static int write_kubeconfig(const struct printed *g, const char *admin, struct b
     return rc;
 }
 
-static int run(const struct token_options *o, struct err *e)
+static int run(const struct token_options *o, const struct place_info *info, struct err *e)
 {
-    OWN(place_done) struct place place = PLACE_INIT;
-    OWN(place_info_done) struct place_info info = { 0 };
     OWN(buf_done) struct buf text = BUF_INIT(256 * 1024);
     OWN(api_done) struct api api = API_INIT;
     const struct grant grant = { o->namespace, o->name, o->role, o->life_ms / 1000 };
     struct printed g = { .o = o, .token = BUF_INIT(GRANT_TOKEN_MAX_BYTES) };
     int rc = -1;
 
-    if (place_open(&place, o->data, false, e) == 0 && place_read(&place, &info, e) == 0 &&
-        api_open(&api, info.kubeconfig, e) == 0 && grant_token(&api, &grant, &g.token, e) == 0)
-        rc = o->is_kubeconfig ? write_kubeconfig(&g, info.kubeconfig, &text, e)
+    if (api_open(&api, info->kubeconfig, e) == 0 && grant_token(&api, &grant, &g.token, e) == 0)
+        rc = o->is_kubeconfig ? write_kubeconfig(&g, info->kubeconfig, &text, e)
                               : buf_addf(&text, e, "%s\n", buf_cstr(&g.token));
     if (rc == 0)
         rc = fd_write_all(1, buf_span(&text), e);
@@ -94,6 +91,8 @@ static int run(const struct token_options *o, struct err *e)
 
 int token_command(int argc, char **argv)
 {
+    OWN(place_done) struct place place = PLACE_INIT;
+    OWN(place_info_done) struct place_info info = { 0 };
     struct token_options o = { 0 };
     struct err e;
     int code = command_parse(&token_program, argc, argv, &o, NULL);
@@ -102,5 +101,7 @@ int token_command(int argc, char **argv)
         return code;
     if (command_choice("--output", o.output, "token", "kubeconfig", &o.is_kubeconfig, &e) < 0)
         return command_fail(&e, EXIT_USAGE);
-    return run(&o, &e) < 0 ? command_fail(&e, 1) : 0;
+    if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
+        return command_fail_up(&e);
+    return run(&o, &info, &e) < 0 ? command_fail(&e, EXIT_FAILED) : 0;
 }

@@ -119,6 +119,7 @@ static void put_value(struct json_out *out, const struct opt *row, const char *f
         json_out_array_end(out);
         return;
     case OPT_U64:
+    case OPT_FD:
     case OPT_MS:
     case OPT_BYTES:
         break;

@@ -447,7 +447,7 @@ def test_a_port_that_is_taken(backend):
     """It says so and is gone, also where there is no cluster to wait for."""
     done = subprocess.run([routers.program(), "router", "--cache-enabled=false", "--allow-unlisted-pod-ip", "--listen", f"{backend.ip}:{backend.port}",
                            "--metrics-listen", "0", "--health-listen", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
-    assert done.returncode == 1 and "in use" in done.stdout, done
+    assert done.returncode == 125 and "in use" in done.stdout, done
 
 
 def test_two_share_a_port(api, backend):

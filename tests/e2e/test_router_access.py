@@ -130,7 +130,7 @@ def test_secrets_that_are_none(api, tmp_path, secret, text):
                            "--metrics-listen", "0", "--health-listen", "0", "--authz-mode=scoped-token",
                            f"--authz-scoped-token-secret-file={tmp_path}/secret"],
                           stderr=subprocess.PIPE, text=True, timeout=30)
-    assert done.returncode == 1 and text in done.stderr
+    assert done.returncode == 125 and text in done.stderr
 
 
 @pytest.mark.core

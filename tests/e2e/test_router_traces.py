@@ -194,7 +194,7 @@ def test_a_port_that_is_taken(directory, collector, backend):
     done = subprocess.run([router.program(), "router", "--cache-enabled=false", "--allow-unlisted-pod-ip", "--listen", f"{backend.ip}:{backend.port}"],
                           env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=30)
-    assert done.returncode == 1 and "in use" in done.stdout, done
+    assert done.returncode == 125 and "in use" in done.stdout, done
 
 
 def test_workers_tell_of_theirs(directory, collector, backend):

@@ -232,13 +232,13 @@ def start(*arguments):
 def test_what_cannot_start_says_so_once(api, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = start("--kubeconfig", str(api.kubeconfig), "--listen", "127.0.0.1:%d" % taken.getsockname()[1])
-    assert done.returncode == 1 and "cannot listen on '127.0.0.1:" in done.stderr
+    assert done.returncode == 125 and "cannot listen on '127.0.0.1:" in done.stderr
     with Router(api, "--workers", "2") as r:  # nor do two share a port by accident
         done = start("--kubeconfig", str(api.kubeconfig), "--listen", r.address)
-        assert done.returncode == 1 and f"cannot listen on '{r.address}'" in done.stderr
+        assert done.returncode == 125 and f"cannot listen on '{r.address}'" in done.stderr
         r.end()
     done = start("--kubeconfig", str(tmp_path / "none"), "--listen", "127.0.0.1:0")
-    assert done.returncode == 1 and done.stderr.count("silica: ") == 1, done.stderr
+    assert done.returncode == 125 and done.stderr.count("silica: ") == 1, done.stderr
     for text in ("65", "-1", "many", ""):
         done = start("--workers", text)
         assert done.returncode == 2 and "--workers" in done.stderr

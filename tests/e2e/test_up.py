@@ -470,7 +470,7 @@ def test_in_the_background(tmp_path):
         ended = call("down", "--sandboxes")
     assert ended.returncode == 0 and "silica is down" in ended.stdout and is_gone(pid)
     assert call("down").stdout.splitlines()[0] + "\n" == f"silica is not up in '{tmp_path / 'data'}'\n"
-    assert call("env").returncode == 1
+    assert call("env").returncode == 3
 
 
 def test_a_port_that_is_taken(tmp_path):

@@ -156,7 +156,7 @@ def test_says_what_is_missing(api, certs):
     shutil.rmtree(certs)
     done = subprocess.run([program, "controller", "--kubeconfig", api.kubeconfig, "--manage-webhook-certs=false", f"--webhook-cert-dir={certs}",
                            "--metrics-bind-address=0", "--health-probe-bind-address=0", "--webhook-port=0"], stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 125
     assert f"the webhook's certificate: cannot open '{certs}/tls.crt': No such file or directory" in done.stderr
     assert "hint: put the certificate there, or let it be made: --manage-webhook-certs" in done.stderr
 
