@@ -136,7 +136,7 @@ static int run(struct role *r, struct err *e)
     config.is_every_address = r->o->is_every_address;
     config.disk_floor_bytes = r->o->disk_floor_bytes;
     config.pod_port_min = (uint16_t)r->o->pod_port_min;
-    if (open_data(r, e) < 0 || (!r->o->is_unchecked && sandbox_check(r->data, e) < 0) ||
+    if (open_data(r, e) < 0 || (!r->o->is_unchecked && sandbox_check(r->data, &r->o->all, e) < 0) ||
         serving_open(&r->s, &spec, e) < 0 ||
         serving_connect(&r->s, r->o->kubeconfig, NULL, e) < 0 ||
         open_socket(r, &config.listen_fd, e) < 0)

@@ -31,10 +31,11 @@ static int make_one(struct engine *en, struct err *e)
     return engine_destroy(en, name, e) < 0 && e->code != ERR_NOT_FOUND ? -1 : 0;
 }
 
-int sandbox_check(const char *data, struct err *e)
+int sandbox_check(const char *data, const struct box_limits *all, struct err *e)
 {
     struct engine *en = NULL;
-    int rc = engine_open(&(struct engine_spec){ .dir = data, .starts_keeper = true }, &en, e);
+    int rc = engine_open(&(struct engine_spec){ .dir = data, .starts_keeper = true, .all = *all },
+                         &en, e);
 
     if (rc == 0)
         rc = make_one(en, e);

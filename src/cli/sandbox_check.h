@@ -7,10 +7,11 @@
 #ifndef SILICA_CLI_SANDBOX_CHECK_H
 #define SILICA_CLI_SANDBOX_CHECK_H
 
-#include "base/err.h"
+#include "isolate/box.h"
 
 /* data: the directory whose keeper makes it. What went wrong names the setting of the host that is in the way, with what to
  * change as the hint. */
-int sandbox_check(const char *data, struct err *e);
+/* all: what all sandboxes may take together, for a keeper that is started. */
+int sandbox_check(const char *data, const struct box_limits *all, struct err *e);
 
 #endif

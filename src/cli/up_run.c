@@ -414,7 +414,7 @@ static int serve(struct up *u, struct err *e)
     start_more(u);
     /* Here, while control opens its store: nobody waits for a loop that has nothing to do yet. The other parts are started
      * after it, so a failure ends before any of them. */
-    if (sandbox_check(u->place->path, &check) < 0)
+    if (sandbox_check(u->place->path, &u->o->all, &check) < 0)
         stop(u, &check);
     ev_loop_run(u->s.loop);
     if (!u->has_failed)

@@ -17,7 +17,7 @@ static void note_unenforced(struct cgroup_parent *p, bool has_nproc)
         *cg->dirs[CGROUP_MEMORY] || cg->is_v2[CGROUP_MEMORY] || !p->limits.memory_bytes;
 
     (void)snprintf(p->unenforced, sizeof p->unenforced, "%s%s%s", has_pids ? "" : "pids",
-                   has_pids || has_memory ? "" : ", ", has_memory ? "" : "memory");
+                   has_pids || has_memory ? "" : ", ", has_memory ? "" : CGROUP_PARENT_WATCHED);
 }
 
 void cgroup_parent_make(struct cgroup_parent *p, const struct box_limits *limits, bool has_nproc)

@@ -13,6 +13,9 @@
 #include "isolate/dir.h"
 #include "isolate/limits.h"
 
+/* Of the machine's memory the keeper takes care instead (memory_watch.h). */
+#define CGROUP_PARENT_WATCHED "memory, which is watched instead"
+
 struct cgroup_parent {
     struct cgroup groups;
     struct box_limits limits;

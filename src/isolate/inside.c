@@ -78,6 +78,22 @@ int inside_bring_up_loopback(struct err *e)
     return 0;
 }
 
+/* What waits in sockets is kernel memory that a limit of v1 does not count, and nobody's where there is none. */
+void inside_shrink_sockets(int sys_fd)
+{
+    static const char *const settings[][2] = { { "net/ipv4/tcp_rmem", SOCKET_READ_SIZES },
+                                               { "net/ipv4/tcp_wmem", SOCKET_WRITE_SIZES } };
+    struct err ignored; /* in a container they may be read-only */
+
+    EACH(s, settings) {
+        /* by path: a file of /proc. */
+        OWN_FD int fd = sys_fd < 0 ? -1 : openat(sys_fd, (*s)[0], O_WRONLY | O_CLOEXEC);
+
+        if (fd >= 0)
+            (void)fd_write_all(fd, span_cstr((*s)[1]), &ignored);
+    }
+}
+
 /* Out of the way of the low numbers; none stays none. */
 static bool put_aside(int *fd)
 {
@@ -135,6 +151,7 @@ struct root_job {
     bool is_helped;
     /* Each is posted once: when it is so, or when it will never be. */
     sem_t opened, standing, framed, held, entered, built;
+    int sys_fd; /* the host's /proc/sys: no path leads there once the new root is the root */
     bool is_opened, is_standing, is_framed, is_held, is_entered, is_built, is_done;
     struct err e;
 };
@@ -303,7 +320,10 @@ static int leave_caller(struct root_job *job, struct err *e)
         return err_sys(e, "cannot make namespaces");
     if (!in->has_names && sethostname(name, strlen(name)) < 0)
         return err_sys(e, "cannot set the host name");
-    return in->has_network ? 0 : inside_bring_up_loopback(e);
+    if (in->has_network)
+        return 0;
+    inside_shrink_sockets(job->sys_fd);
+    return inside_bring_up_loopback(e);
 }
 
 /* The second thread has trees to place meanwhile, for which it does not matter which root is the root. */
@@ -350,7 +370,7 @@ static int give_up_rest(struct inside *in, bool is_program_of_host, struct err *
 
 static int setup(struct inside *in, struct err *e)
 {
-    struct root_job job = { .is_done = false };
+    struct root_job job = { .sys_fd = -1 };
 
     /* Who: the caller, in a new user namespace that maps nothing yet. What we hold: every capability over our new
      * namespaces, none over the host's. */
@@ -359,6 +379,8 @@ static int setup(struct inside *in, struct err *e)
     if (die_with_parent(in, e) < 0)
         return -1;
     umask(0);
+    if (!in->has_network) /* by path: the kernel's own. */
+        job.sys_fd = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (start_root_job(&job, in, e) < 0 || give_up_early(&job, e) < 0 ||
         await_root(&job, &job.built, &job.is_built, e) < 0)
         return -1;

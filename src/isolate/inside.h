@@ -42,6 +42,8 @@ struct inside {
 };
 
 /* In the network namespace we are in. */
+/* Of the network we are in; sys_fd: /proc/sys. */
+void inside_shrink_sockets(int sys_fd);
 int inside_bring_up_loopback(struct err *e);
 /* A struct inside. In a copy of the parent's memory or, on a strand, in that memory itself: it writes nothing there. */
 _Noreturn void inside_run(void *in);

@@ -173,6 +173,7 @@ static int open_parts(struct keeper *k, struct err *e)
         log_warn("keeper.swept", KV("killed", swept.killed), KV("lost", swept.lost),
                  KV("removed", swept.removed));
     sweep_groups(k);
+    memory_watch_begin(k);
     return client_listen(k, e);
 }
 
@@ -182,6 +183,7 @@ static void close_parts(struct keeper *k)
         client_close_all(k);
         ev_timer_stop(k->loop, &k->linger);
         ev_timer_stop(k->loop, &k->sweeping);
+        ev_timer_stop(k->loop, &k->watching);
         spawner_stop(k);
     }
     if (k->dir.fd >= 0 && k->lock_fd >= 0) {

@@ -218,7 +218,7 @@ static void record_exit(struct kept *b)
     OWN_FD int fd = -1;
     struct err e;
 
-    b->exit.is_oom = b->exit.code != 0 && cgroup_ran_out(&b->run.box.cgroup);
+    b->exit.is_oom = b->exit.code != 0 && (b->is_over_memory || cgroup_ran_out(&b->run.box.cgroup));
 
     if (dir_open_box(&b->keeper->dir, b->run.box.name, &fd, &e) < 0 ||
         (b->message.n && dir_write(fd, DIR_MESSAGE, buf_span(&b->message), &e) < 0) ||
@@ -539,6 +539,7 @@ int kept_create(struct keeper *k, struct wire_ask *ask, struct client *creator, 
     b->has_message = ask->spec.box.message_path != NULL;
     b->message.max = LASTWORDS_MAX_BYTES;
     b->timeout_ms = ask->spec.timeout_ms;
+    b->share = memory_share(&ask->spec.box);
     b->status_fd = b->out[0].fd = b->out[1].fd = -1;
     b->out[0].box = b->out[1].box = b;
     b->status_text.max = STATUS_MAX_BYTES;

@@ -45,6 +45,8 @@ struct kept {
     uint32_t
         ids_base; /* root's: its range of ids, or that of the one it joined; held until it is forgotten */
     uint64_t timeout_ms;
+    uint64_t share;       /* of memory, where the keeper watches it (keeper_memory.c) */
+    bool is_over_memory;  /* and was ended for it */
     struct buf spec_text; /* until it is made; these too: */
     int fds[SPAWNER_FDS]; /* for the spawner */
     unsigned tries;
@@ -90,7 +92,9 @@ struct keeper {
     struct cgroup_parent parent; /* above all sandboxes */
     struct cgroup_parent
         killed; /* of the keeper before, which was killed: until all in it have died */
-    struct ev_timer sweeping;
+    struct ev_timer sweeping, watching;
+    uint64_t
+        memory_floor; /* what sandboxes leave to the machine, where no group holds them to it */
     uint64_t sweep_until_ms;
     struct rlimit files; /* as we were given it, for what the spawner makes */
     /* the spawner */
@@ -123,6 +127,11 @@ bool kept_retry(struct kept *b, struct err *e);
 /* Its creator has gone: what was not told to anybody is nobody's. */
 void kept_disown(struct kept *b);
 void kept_kill_all(struct keeper *k);
+
+/* keeper_memory.c: where the memory of all has no cgroup */
+void memory_watch_begin(struct keeper *k);
+/* Of a sandbox that is asked for. */
+uint64_t memory_share(const struct box_spec *spec);
 
 /* keeper_spawn.c */
 int spawner_start(struct keeper *k, struct err *e);

@@ -28,10 +28,18 @@
 #define IDS_LOW_SLOTS 4095u
 #define IDS_SLOTS 16383u
 
+/* Bytes of a TCP socket inside: least, at first, most. The host's most, 6 MiB and more, is for long ways. */
+#define SOCKET_READ_SIZES  "4096 131072 262144"
+#define SOCKET_WRITE_SIZES "4096 16384 262144"
 #define BOX_OOM_SCORE_ADJ     500 /* of all in sandboxes: as if each had half of the machine's memory besides its own */
 #define DEFAULT_PIDS          1024         /* of a sandbox without a limit of its own: a build tool's; a fork bomb ends there */
 #define DEFAULT_RESERVE_BYTES (1ull << 30) /* of memory, at least, that all sandboxes together leave to the machine */
 #define DEFAULT_RESERVE_PART  10           /* or this part of it, where that is more */
+
+#define WATCH_STEP_MS      50  /* between two looks at the machine's memory, at least */
+#define WATCH_REST_MS      1000 /* and at most */
+#define WATCH_BYTES_PER_MS (16ull << 20) /* nobody takes memory faster: a page is cleared first, by each of a few processors */
+#define WATCH_LEAST_BYTES  (64ull << 20) /* ending one that has less would help nobody */
 
 #define BOX_KILL_TIMEOUT_MS 10000 /* a killed PID 1 that takes longer sits in the kernel; then an error */
 

@@ -203,6 +203,21 @@ void tree_stats(pid_t top, struct box_stats *ret)
     ret->has_memory = ret->has_pids = ret->has_cpu = true;
 }
 
+void tree_each(pid_t top, void (*fn)(void *ctx, pid_t pid, uint64_t resident_bytes), void *ctx)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(8192);
+    OWN(tree_done) struct tree t = { 0 };
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct span fields;
+    struct err e;
+
+    if (look(&t, top, &e) < 0 && e.code != ERR_LIMIT)
+        return;
+    for (size_t i = 0; i < t.n; i++)
+        if (read_stat(t.v[i].pid, &text, &fields))
+            fn(ctx, t.v[i].pid, number_at(fields, 21) * page_bytes);
+}
+
 bool tree_start_ticks(pid_t pid, uint64_t *ret)
 {
     OWN(buf_done) struct buf text = BUF_INIT(8192);

@@ -14,6 +14,8 @@
 int tree_stop(pid_t top, struct err *e);
 int tree_continue(pid_t top, struct err *e);
 /* Fills what *ret does not have yet. Memory is the sum of resident sets: shared pages count more than once. */
+/* For each process below `top`, itself first. */
+void tree_each(pid_t top, void (*fn)(void *ctx, pid_t pid, uint64_t resident_bytes), void *ctx);
 void tree_stats(pid_t top, struct box_stats *ret);
 
 /* When it began, in the kernel's ticks since the boot: with the pid, a name no other process has. False: it has ended. */

@@ -7,6 +7,8 @@
 #include "node/hook.h"
 #include "node/limits.h"
 #include "node/node_impl.h"
+
+#include "node/event.h"
 #include "node/ports.h"
 #include "node/volumes_in_use.h"
 #include "node/words.h"
@@ -283,6 +285,22 @@ void record_add_status(struct record *r)
     }
 }
 
+static void tell_oom(struct record *r, size_t at, const struct engine_info *info)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof text, "Container %s ended with %d: it ran out of memory",
+                   r->parts[at].name, info->exit_code);
+    if (r->pod)
+        node_event(r->node->events, &(struct event_spec){ .about = r->pod,
+                                                          .node = r->node->name,
+                                                          .container = r->parts[at].name,
+                                                          .is_init = r->life.v[at].is_init,
+                                                          .is_warning = true,
+                                                          .reason = LIFE_REASON_OOM,
+                                                          .message = text });
+}
+
 void record_take_info(struct record *r, size_t at, const struct engine_info *info)
 {
     struct life_container *c = &r->life.v[at];
@@ -302,6 +320,8 @@ void record_take_info(struct record *r, size_t at, const struct engine_info *inf
     if (info->status == ENGINE_LOST)
         note_lost(&c->now);
     c->now.reason = info->is_oom ? LIFE_REASON_OOM : NULL;
+    if (info->is_oom)
+        tell_oom(r, at, info);
     life_end(c, info->exit_code, info->ended_ms ? info->ended_ms : node_wall_ms());
 }
 

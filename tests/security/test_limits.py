@@ -85,6 +85,24 @@ def neighbours(up):
     return [start_pod(up, f"neighbour-{i}") for i in range(3)]
 
 
+SOCKETS = """
+import socket
+reader = socket.create_server(('127.0.0.1', 0))
+sent = socket.create_connection(reader.getsockname())
+sent.setblocking(False)
+n = 0
+try:
+    while n < 64 << 20: n += sent.send(bytes(1 << 16))
+except BlockingIOError:
+    print(n)
+"""
+
+
+@pytest.mark.parametrize("up", ["root", "user"], indirect=True)
+def test_a_socket_that_nobody_reads_holds_little(up, neighbours):
+    assert int(python_in(up, neighbours[1], SOCKETS)) < 1 << 20
+
+
 @pytest.mark.parametrize("who", ["root", "user"])
 def test_a_sandbox_of_the_default_pool_has_limits_that_nobody_asked_for(who):
     with ups.as_caller(who) as up:
@@ -180,6 +198,40 @@ def test_what_does_not_hold_is_told(up):
     else:
         assert condition["status"] == "False" and "memory" in condition["message"]
         assert len(events) == 1 and rows[0]["verdict"] == "lacks" and "memory" in rows[0]["text"]
+
+
+HOG = """
+import time
+held = []
+for _ in range(128):
+    held.append(b'x' * (16 << 20))
+    time.sleep(0.01)
+time.sleep(60)
+"""
+
+
+def figure(name):
+    return next(int(l.split()[1]) << 10 for l in pathlib.Path("/proc/meminfo").read_text().splitlines() if l.startswith(name + ":"))
+
+
+def test_without_cgroups_the_sandbox_most_over_its_share_ends_before_the_machine_runs_out():
+    """The floor is 300 MiB below what the machine has left now, so 2 GiB reach it."""
+    total = figure("MemTotal") - figure("MemAvailable") + (300 << 20)
+    with ups.as_caller("user", "--memory", "64M", "--total-memory", total) as up:
+        up.wait_warm()
+        neighbour = start_pod(up, "neighbour")
+        up.api.call("POST", "/api/v1/namespaces/default/pods", {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hog"},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "python:3.11", "command": ["python3", "-c", HOG]}]}})
+
+        def ended():
+            statuses = up.api.call("GET", "/api/v1/namespaces/default/pods/hog")["status"].get("containerStatuses")
+            return statuses and statuses[0]["state"].get("terminated")
+
+        assert {k: wait_until(ended, 60, "it ends")[k] for k in ("reason", "exitCode")} == {"reason": "OOMKilled", "exitCode": 137}
+        wait_until(lambda: [e for e in up.api.call("GET", "/api/v1/namespaces/default/events")["items"]
+                            if e["reason"] == "OOMKilled" and e["involvedObject"]["name"] == "hog"], 20, "an Event")
+        goes_on(up, neighbour)
 
 
 def test_the_groups_go_with_the_keeper():
