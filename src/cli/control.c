@@ -23,7 +23,7 @@ struct control_options {
     const char *data, *welcome, *node;
     struct serving_log log;
     struct opt_list sans;
-    uint64_t namespace_objects, namespace_bytes;
+    uint64_t namespace_objects, namespace_bytes, max_pods;
     bool is_help;
 };
 
@@ -36,6 +36,7 @@ static const struct opt opts[] = {
     { "--welcome", NULL, OPT_STR, AT_FIELD(welcome), NULL, 0, 0, "FILE", "what a new directory is given, instead of the usual: JSON with templates and pools" },
     { "--node-name", NULL, OPT_STR, AT_FIELD(node), NULL, 0, 0, "NAME", "the node that Pods are given to; default: somebody else does that" },
     SERVING_NAMESPACE_MAX(AT_FIELD(namespace_objects), AT_FIELD(namespace_bytes)),
+    SERVING_MAX_PODS(AT_FIELD(max_pods)),
     SERVING_LOG_LEVEL(AT_FIELD(log), NULL, ""),
     COMMAND_HELP(AT_FIELD(is_help), NULL),
 };
@@ -222,6 +223,7 @@ static int open_controllers(struct control *c, struct err *e)
 {
     struct controller_config config = CONTROLLER_CONFIG_INIT;
 
+    config.pods_max = c->o->node ? c->o->max_pods : 0;
     config.started = on_working;
     config.ctx = c;
     c->controllers = local_client_new(c->api, "agent-sandbox-controller");
@@ -259,7 +261,7 @@ static int begin(struct control *c, struct err *e)
                                                            .done = on_prepared,
                                                            .ctx = c });
     if (presence_open(c->ours, &c->presence, e) < 0 ||
-        (c->o->node && schedule_open(c->ours, c->o->node, &c->schedule, e) < 0) ||
+        (c->o->node && schedule_open(c->ours, c->o->node, c->o->max_pods, &c->schedule, e) < 0) ||
         warm_open(c->ours, tell_warm, c, &c->warm, e) < 0 ||
         gateway_open(c->ours, want_gate, c, &c->gateway, e) < 0)
         return -1;

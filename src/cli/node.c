@@ -15,7 +15,7 @@
 struct node_options {
     const char *kubeconfig, *data, *name, *socket;
     struct serving_log log;
-    uint64_t ready_fd, listen_fd, pod_port_min, disk_floor_bytes;
+    uint64_t ready_fd, listen_fd, pod_port_min, max_pods, disk_floor_bytes;
     struct box_limits limits, all;
     bool is_help, is_no_scheduler, is_every_address;
     bool
@@ -33,6 +33,7 @@ static const struct opt opts[] = {
     { "--pod-socket-fd", NULL, OPT_FD, AT_FIELD(listen_fd), NULL, 0, 0, "N", "the same, a socket that listens already" },
     SERVING_POD_ADDRESSES(AT_FIELD(is_every_address)),
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
+    SERVING_MAX_PODS(AT_FIELD(max_pods)),
     { "--disk-floor", "SILICA_DISK_FLOOR", OPT_BYTES, AT_FIELD(disk_floor_bytes), "0", 0, UINT64_MAX, "SIZE", "free space that sandboxes leave on the disk: with less, those that write most stand still; 0: the larger of 1 GiB and 2 %" },
     { "--no-scheduler", NULL, OPT_BOOL, AT_FIELD(is_no_scheduler), NULL, 0, 0, NULL, "take only Pods that somebody else gave to this node" },
     { "--no-check", NULL, OPT_BOOL, AT_FIELD(is_unchecked), NULL, 0, 0, NULL, NULL },
@@ -134,6 +135,7 @@ static int run(struct role *r, struct err *e)
     };
 
     config.is_every_address = r->o->is_every_address;
+    config.pods_max = r->o->max_pods;
     config.disk_floor_bytes = r->o->disk_floor_bytes;
     config.pod_port_min = (uint16_t)r->o->pod_port_min;
     if (open_data(r, e) < 0 || (!r->o->is_unchecked && sandbox_check(r->data, &r->o->all, e) < 0) ||

@@ -48,6 +48,8 @@ struct serving_log {
 #define SERVING_NAMESPACE_MAX(objects_at, bytes_at) \
     { "--namespace-max-objects", NULL, OPT_U64, objects_at, "50000", 0, 0, "N", "objects of one namespace; 0: any number; its annotation silica.dev/max-objects says otherwise" }, \
     { "--namespace-max-bytes", NULL, OPT_BYTES, bytes_at, "256MiB", 0, 0, "SIZE", "the same in bytes of their JSON; silica.dev/max-bytes" }
+#define SERVING_MAX_PODS(at) \
+    { "--max-pods", NULL, OPT_U64, at, "5500", 1, 1000000, "N", "Pods that the node takes; more wait until one has ended" }
 #define SERVING_POD_PORT_MIN(at) \
     { "--pod-port-min", NULL, OPT_U64, at, "1024", 1, UINT16_MAX, "PORT", "the lowest port that is listened on at Pods' addresses: their authors choose the numbers" }
 #define SERVING_POD_ADDRESSES(at) \

@@ -31,6 +31,7 @@ static const struct opt opts[] = {
     { "--allow-host", NULL, OPT_LIST, AT_FIELD(allow_hosts), NULL, 0, 0, "NAME", "a name of the router besides addresses, localhost and sandbox-router-svc.NAMESPACE.svc; may be repeated" },
     SERVING_POD_ADDRESSES(AT_FIELD(is_every_address)),
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
+    SERVING_MAX_PODS(AT_FIELD(max_pods)),
     SERVING_NAMESPACE_MAX(AT_FIELD(namespace_objects), AT_FIELD(namespace_bytes)),
     SERVING_TLS_SAN(AT_FIELD(sans)),
     SERVING_READY_FD(AT_FIELD(ready_fd), "all of it serves"),

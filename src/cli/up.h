@@ -18,7 +18,7 @@ struct up_options {
     struct opt_list sans, allow_hosts;
     struct box_limits limits,
         all; /* of a sandbox that asks for none, and of all together; 0: the node's defaults */
-    uint64_t ready_fd, pod_port_min, namespace_objects, namespace_bytes;
+    uint64_t ready_fd, pod_port_min, max_pods, namespace_objects, namespace_bytes;
     bool is_detached, is_child, is_loud, is_help, is_print, is_every_address;
     struct config file; /* of `config` */
 };

@@ -32,7 +32,8 @@ struct up {
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
     char node_config[4200], router_config[4200], router_socket[4200], node_sockets[4200],
-        router_host[128], router_workers[16], pod_port_min[8], node_name[NODE_NAME_BYTES];
+        router_host[128], router_workers[16], pod_port_min[8], max_pods[24],
+        node_name[NODE_NAME_BYTES];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
     struct err e; /* why it stops */
@@ -245,6 +246,8 @@ static int add_control(struct up *u, struct err *e)
 
     (void)snprintf(objects, sizeof objects, "%llu", (unsigned long long)u->o->namespace_objects);
     (void)snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)u->o->namespace_bytes);
+    (void)snprintf(u->max_pods, sizeof u->max_pods, "%llu", (unsigned long long)u->o->max_pods);
+    argv[n++] = "--max-pods", argv[n++] = u->max_pods;
     argv[n++] = "--namespace-max-objects", argv[n++] = objects;
     argv[n++] = "--namespace-max-bytes", argv[n++] = bytes;
 
@@ -278,7 +281,9 @@ static int add_node(struct up *u, struct err *e)
                                             "--log-level",
                                             u->o->log.level,
                                             "--pod-port-min",
-                                            u->pod_port_min };
+                                            u->pod_port_min,
+                                            "--max-pods",
+                                            u->max_pods };
     const struct {
         const char *flag;
         uint64_t n;
@@ -287,7 +292,7 @@ static int add_node(struct up *u, struct err *e)
                    { "--total-pids", u->o->all.pids },
                    { "--total-memory", u->o->all.memory_bytes } };
     char numbers[LEN(limits)][24];
-    size_t n = 17;
+    size_t n = 19;
 
     if (u->o->is_every_address)
         argv[n++] = "--pod-addresses";

@@ -23,6 +23,8 @@ struct controller_config {
     size_t pool_batch;        /* members a pool makes or deletes in one pass */
     uint64_t pool_grace_ms;   /* for a member to become ready */
     uint64_t pool_recheck_ms; /* of members that cannot be scheduled */
+    size_t
+        pods_max; /* Pods that there is room for, where that is known: pools make no more; 0: not known */
     uint64_t write_behind_ms; /* labels of Pods may wait so long for more of them; 0: not */
     uint64_t pool_delay_ms;   /* see gate.h */
     double pool_rate;         /* the same */

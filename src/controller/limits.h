@@ -55,7 +55,8 @@
 #define POOL_HELD_MS 30000
 /* Members are looked at one by one at least so often while a pool is busy; in between their numbers are enough. What the numbers
  * cannot show is seen at once otherwise (pools.c), so this is for what we did not think of. */
-#define POOL_LOOK_MS 10000
+#define POOL_LOOK_MS    10000
+#define POOL_CROWDED_MS 1000 /* until a pool without room for more is looked at again */
 /* A pool's status is written at most this often: at a thousand claims a second every number is old when it is read. While members are
  * on their way its numbers wait longer: each claim takes one away, and mostly the next has come by then. Under claims that never end
  * they wait much longer as long as what was told is right but for this part of the pool: a write a second, which says little, is a

@@ -203,6 +203,17 @@ static int by_worth(const void *a, const void *b)
     return strcmp(y_made ? y_made : "", x_made ? x_made : "");
 }
 
+/* How many may be made now. Members that are not ready may have no Pod yet: they count as if none had. */
+static size_t most(const struct making *m)
+{
+    size_t unready = m->active_count - MIN(m->active_count, m->ready), room = m->config->room;
+
+    if (!m->config->is_bounded)
+        return m->config->max_batch;
+    room -= MIN(room, unready);
+    return MIN(room, m->config->max_batch);
+}
+
 static void size_up(struct making *m)
 {
     size_t wish = pool_wish(m->v->pool), all = m->active_count + m->going;
@@ -220,7 +231,10 @@ static void size_up(struct making *m)
     } else if (wish > all && m->v->template) {
         m->plan->is_held = !may_act;
         if (may_act)
-            m->plan->creates = MIN(wish - all, m->config->max_batch);
+            m->plan->creates = MIN(wish - all, most(m));
+        m->plan->is_crowded = may_act && !m->plan->creates;
+        if (m->plan->is_crowded)
+            look_again(m, POOL_CROWDED_MS);
     }
 }
 

@@ -19,7 +19,9 @@ struct pool_config {
     size_t max_batch;    /* creations and deletions in one pass */
     uint64_t grace_ms;   /* for a member to become ready */
     uint64_t recheck_ms; /* of members that cannot be scheduled */
-    bool is_evictable;   /* Pods of members may be evicted, unless the template says otherwise */
+    bool is_bounded;     /* there is room for so many more Pods, in all: */
+    size_t room;
+    bool is_evictable; /* Pods of members may be evicted, unless the template says otherwise */
 };
 
 /* The Pod of a member, for those that do not become ready. */
@@ -44,6 +46,7 @@ struct pool_plan {
     size_t creates;         /* members to be made */
     bool is_held;           /* creations or deletions wait for what was asked for before */
     size_t stuck;           /* members that cannot be scheduled */
+    bool is_crowded;        /* members are missing, and there is no room for their Pods */
     uint64_t look_again_ms; /* 0: nothing changes by itself */
     struct json_node *status;
 };

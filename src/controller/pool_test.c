@@ -507,6 +507,37 @@ static void recreate_replaces_what_is_stale(void **state)
     test_objects_free();
 }
 
+/* No more are made than there is room for; those that are not ready may still need theirs. */
+static void as_many_as_there_is_room_for(void **state)
+{
+    static const struct {
+        size_t room, unready, ready, creates;
+        bool is_crowded;
+    } cases[] = { { 100, 0, 0, 10, false }, { 3, 0, 0, 3, false },  { 3, 2, 0, 1, false },
+                  { 3, 3, 0, 0, true },     { 3, 9, 0, 0, true },   { 0, 0, 5, 0, true },
+                  { 1, 0, 5, 1, false },    { 0, 0, 30, 0, false }, { 5, 0, 28, 2, false } };
+    struct object *pool = pool_of("'replicas':30"), *template = template_of("i");
+    struct expect expect = { 0 };
+
+    EACH(r, cases) {
+        struct pool_config bounded = config;
+        struct member_counts counts = { .ready = r->ready, .unready = r->unready };
+        struct pool_view view = {
+            .pool = pool, .template = template, .expect = &expect, .pod_of = no_pod
+        };
+        struct pool_plan plan;
+
+        bounded.is_bounded = true;
+        bounded.room = r->room;
+        pool_decide_counts(&view, &counts, &bounded, test_edit(), &plan);
+        assert_int_equal(plan.creates, r->creates);
+        assert_int_equal(plan.is_crowded, r->is_crowded);
+        assert_int_equal(plan.look_again_ms > 0, r->is_crowded);
+        pool_plan_done(&plan);
+    }
+    test_objects_free();
+}
+
 /* TestPoolLabelValueInIntegration, TestCreatePoolSandboxAppliesSecureDefaults, …PropagatesVolumeClaimTemplates,
  * TestReconcilePool_EvictionOverride */
 static void a_new_member(void **state)
@@ -690,6 +721,7 @@ int main(void)
         cmocka_unit_test(no_over_creation_with_a_stale_copy),
         cmocka_unit_test(unschedulable_members_are_held),
         cmocka_unit_test(recreate_replaces_what_is_stale),
+        cmocka_unit_test(as_many_as_there_is_room_for),
         cmocka_unit_test(a_new_member),
         cmocka_unit_test(compare_sandbox_blueprint),
         cmocka_unit_test(template_network_policy),

@@ -36,7 +36,7 @@ struct memory {
     char *namespace, *name;
     struct expect expect;
     struct gate gate;
-    bool is_stuck, has_no_template; /* people were told that it does not get on */
+    bool is_crowded, is_stuck, has_no_template; /* people were told that it does not get on */
     struct telling telling;
     struct look look;
 };
@@ -45,6 +45,7 @@ struct pools {
     struct reconciler base;
     const struct controller_config *config;
     struct memory *slots[SLOTS];
+    size_t pods; /* of sandboxes, anywhere */
 };
 
 enum state { AT_MEMBERS, AT_CREATES, AT_STATUS, AT_OVER };
@@ -301,6 +302,21 @@ static void tell_stuck(struct pool_pass *p)
         tell(p, false, "WarmPoolProgressing", "Warm pool is progressing again");
 }
 
+static void tell_crowded(struct pool_pass *p)
+{
+    char note[256];
+
+    if (p->memory->is_crowded == p->plan.is_crowded)
+        return;
+    p->memory->is_crowded = p->plan.is_crowded;
+    (void)snprintf(note, sizeof note,
+                   "%zu of %zu sandboxes are there; there is no room for more: the node takes %zu "
+                   "Pods (--max-pods)",
+                   p->plan.active, pool_wish(p->pool), p->r->config->pods_max);
+    if (p->plan.is_crowded)
+        tell(p, true, "TooManyPods", note);
+}
+
 static void tell_template(struct pool_pass *p)
 {
     const char *name = object_text(p->pool, "spec.sandboxTemplateRef.name");
@@ -352,6 +368,7 @@ static void do_status(struct pool_pass *p)
     uint64_t now_ms = time_mono_ms(), wait_ms;
 
     tell_stuck(p);
+    tell_crowded(p);
     tell_template(p);
     p->state = AT_OVER;
     telling_see(telling, &view, step.verb != STEP_NONE, now_ms);
@@ -460,6 +477,13 @@ static void note_look(struct pool_pass *p, uint64_t now_ms)
         look->due_ms = now_ms + p->plan.look_again_ms;
 }
 
+static size_t room_for_pods(const struct pool_pass *p)
+{
+    size_t max = p->r->config->pods_max;
+
+    return max - MIN(max, p->r->pods);
+}
+
 static void decide(struct pool_pass *p)
 {
     uint64_t now_ms = time_mono_ms();
@@ -477,6 +501,8 @@ static void decide(struct pool_pass *p)
     p->config = (struct pool_config){ .max_batch = p->r->config->pool_batch,
                                       .grace_ms = p->r->config->pool_grace_ms,
                                       .recheck_ms = p->r->config->pool_recheck_ms,
+                                      .is_bounded = p->r->config->pods_max > 0,
+                                      .room = room_for_pods(p),
                                       .is_evictable = p->r->config->is_pool_evictable };
     if (are_counts_enough(p, &counts, now_ms)) {
         pool_decide_counts(&view, &counts, &p->config, p->pass.ed, &p->plan);
@@ -560,6 +586,17 @@ static void on_sandbox(struct reconciler *base, const struct change *c)
         reconciler_wake(base, namespace, owner.name, c->is_initial);
 }
 
+/* Those that stand for parts of the system take no room. */
+static void on_pod(struct reconciler *base, const struct change *c)
+{
+    struct pools *r = CONTAINER(base, struct pools, base);
+
+    if (c->was && c->now)
+        return;
+    if (object_label(change_object(c), LABEL_TRACKING))
+        r->pods += c->now ? 1 : (size_t)-1;
+}
+
 static void on_template(struct reconciler *r, const struct change *c)
 {
     OWN(informer_walk_done) struct informer_walk walk;
@@ -593,5 +630,7 @@ struct reconciler *pools_new(struct shared *shared, const struct controller_conf
     reconciler_follow_others(&r->base, SHARED_POOLS);
     reconciler_watch(&r->base, SHARED_SANDBOXES, on_sandbox);
     reconciler_watch(&r->base, SHARED_TEMPLATES, on_template);
+    if (config->pods_max)
+        reconciler_watch(&r->base, SHARED_PODS, on_pod);
     return &r->base;
 }

@@ -20,6 +20,7 @@ struct identity {
     struct ev_loop *loop;
     struct kube_client *client;
     char *name, *unenforced;
+    uint64_t pods_max;
     struct kube_call *call;
     struct ev_timer timer;
     struct lease *lease;
@@ -87,7 +88,7 @@ static uint64_t memory_kib(void)
     return kib;
 }
 
-static void put_resources(struct json_out *o, const char *key)
+static void put_resources(struct json_out *o, const char *key, uint64_t pods)
 {
     char text[32];
 
@@ -97,7 +98,7 @@ static void put_resources(struct json_out *o, const char *key)
     put(o, "cpu", text);
     (void)snprintf(text, sizeof text, "%lluKi", (unsigned long long)memory_kib());
     put(o, "memory", text);
-    (void)snprintf(text, sizeof text, "%d", NODE_PODS_MAX);
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)pods);
     put(o, "pods", text);
     json_out_object_end(o);
 }
@@ -154,8 +155,8 @@ static void put_limits(struct json_out *o, const char *unenforced, const char *c
                   *unenforced ? text : "all sandboxes together cannot take the machine", times);
 }
 
-int identity_write_status(const char *name, const char *unenforced, time_t now, time_t since,
-                          struct buf *out, struct err *e)
+int identity_write_status(const char *name, uint64_t pods_max, const char *unenforced, time_t now,
+                          time_t since, struct buf *out, struct err *e)
 {
     char text[TIME_TEXT_BYTES], since_text[TIME_TEXT_BYTES];
     const char *const times[2] = { text, since_text };
@@ -167,7 +168,7 @@ int identity_write_status(const char *name, const char *unenforced, time_t now, 
     json_out_object_begin(&o);
     json_out_key(&o, "status");
     json_out_object_begin(&o);
-    put_resources(&o, "capacity"), put_resources(&o, "allocatable");
+    put_resources(&o, "capacity", pods_max), put_resources(&o, "allocatable", pods_max);
     json_out_key(&o, "conditions");
     json_out_array_begin(&o);
     put_condition(&o, "MemoryPressure", false, "KubeletHasSufficientMemory",
@@ -290,7 +291,8 @@ static void next(void *ctx)
         rq.kind = kind_find("", "v1", "nodes");
         rq.name = id->name;
         rq.sub = "status";
-        rc = identity_write_status(id->name, id->unenforced, time(NULL), id->since, &body, &e);
+        rc = identity_write_status(id->name, id->pods_max, id->unenforced, time(NULL), id->since,
+                                   &body, &e);
         break;
     }
     if (rc < 0) {
@@ -301,7 +303,8 @@ static void next(void *ctx)
     id->call = kube_call_start(id->client, &rq, on_answer, id);
 }
 
-struct identity *identity_open(struct kube_client *client, const char *name, const char *unenforced)
+struct identity *identity_open(struct kube_client *client, const char *name, uint64_t pods_max,
+                               const char *unenforced)
 {
     struct identity *id = NEW(struct identity);
 
@@ -309,6 +312,7 @@ struct identity *identity_open(struct kube_client *client, const char *name, con
     id->client = client;
     id->name = own_strdup(name);
     id->unenforced = own_strdup(unenforced);
+    id->pods_max = pods_max;
     id->since = time(NULL);
     ev_timer_start(id->loop, &id->timer, 0, next, id);
     return id;

@@ -13,8 +13,8 @@
 
 struct identity;
 
-/* unenforced: limits of sandboxes that do not hold here, "memory"; "": all do. Copied. */
-struct identity *identity_open(struct kube_client *client, const char *name,
+/* pods_max: said in its capacity. unenforced: limits of sandboxes that do not hold here, "memory"; "": all do. Copied. */
+struct identity *identity_open(struct kube_client *client, const char *name, uint64_t pods_max,
                                const char *unenforced);
 /* Of the Node's condition and Event, with what is unenforced. */
 #define IDENTITY_LIMITS_LACK                                                                       \
@@ -24,7 +24,7 @@ void identity_close(struct identity *id, ev_fn closed, void *ctx);
 
 /* The Node as it is made, and what its status says now, and since when; for tests. */
 int identity_write_node(const char *name, struct buf *out, struct err *e);
-int identity_write_status(const char *name, const char *unenforced, time_t now, time_t since,
-                          struct buf *out, struct err *e);
+int identity_write_status(const char *name, uint64_t pods_max, const char *unenforced, time_t now,
+                          time_t since, struct buf *out, struct err *e);
 
 #endif

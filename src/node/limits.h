@@ -55,7 +55,6 @@
 #define NODE_LEASE_SECONDS  40    /* the kubelet's */
 #define NODE_LEASE_RENEW_MS 10000
 #define NODE_STATUS_EVERY_MS 300000 /* the Node object is written again, with nothing new to say */
-#define NODE_PODS_MAX       5000  /* said in the Node's capacity */
 
 #define LOG_PIECE_BYTES  (64 * 1024) /* read at once */
 #define LOG_OUTPUT_MAX   (8 << 20)   /* of one piece: each of its lines may gain a time */

@@ -312,7 +312,7 @@ static void begin(struct node *n)
     informer_walk_all(&w, n->pods);
     while ((pod = informer_walk_next(&w)))
         wake_pod(n, pod, true);
-    n->identity = identity_open(n->client, n->name, n->all.unenforced);
+    n->identity = identity_open(n->client, n->name, n->pods_max, n->all.unenforced);
     tell_limits(n);
     open_sockets(n);
     n->started(n->ctx);
@@ -450,6 +450,7 @@ int node_open(struct ev_loop *loop, const struct node_config *config, struct nod
     n->is_scheduler = config->is_scheduler;
     n->disk = disk_watch_new(n, config->disk_floor_bytes);
     n->pod_port_min = config->pod_port_min;
+    n->pods_max = config->pods_max;
     n->address_demand = address_demand_new(n, config->is_every_address);
     n->port_conflicts = port_conflicts_new(n);
     choose_limits(n, config);

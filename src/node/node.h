@@ -35,6 +35,7 @@ struct node_config {
     bool is_scheduler;         /* Pods without a node are bound to this one */
     bool
         is_every_address; /* ports are listened on at the addresses of all Pods, asked for or not */
+    uint64_t pods_max;    /* that the Node says it takes */
     uint16_t pod_port_min; /* no port below it is listened on at Pods' addresses */
     /* The Pods that were there have been looked at once. */
     ev_fn started;

@@ -44,6 +44,7 @@ struct node {
     int dir_fd, lock_fd;
     bool is_scheduler;
     uint16_t pod_port_min;
+    uint64_t pods_max;
     bool has_ids;             /* a sandbox may have more than one: we are root, or have a range */
     struct box_limits limits; /* of a sandbox that asks for none */
     struct cgroup_parent all; /* of all together; what cannot be enforced here is told once */

@@ -22,8 +22,10 @@
 
 #define SCHEDULE_TELL_MS                                                                           \
     20 /* after a Pod was bound, its Event: its sandbox begins in that time, which somebody may wait for */
-#define SCHEDULE_EVENTS_MAX 32   /* at a time: the loop has more to do */
-#define SCHEDULE_RETRY_MS   1000 /* after a binding that the store did not take */
+#define SCHEDULE_EVENTS_MAX 32 /* at a time: the loop has more to do */
+#define SCHEDULE_ROOM_MS                                                                           \
+    10 /* after a Pod has ended, for those that wait for room: often several end */
+#define SCHEDULE_RETRY_MS 1000 /* after a binding that the store did not take */
 
 #define TOKEN_LIFE_S (7 * 24 * 3600) /* of a part's token */
 #define TOKEN_RENEWAL_MS                                                                           \
