@@ -347,6 +347,7 @@ int apiserver_open(struct ev_loop *loop, const struct apiserver_config *config,
     s->loop = loop;
     slices_init(&s->slices, loop);
     s->stream_limit.max = STREAMS_PER_NAMESPACE_MAX;
+    s->watch_limit.max = WATCHES_PER_USER_MAX;
     s->metrics = metrics_new();
     s->data = own_strdup(config->data);
     s->started_ms = time_mono_ms();
@@ -371,6 +372,7 @@ void apiserver_close(struct apiserver *s)
     while (s->stream_count)
         ev_loop_turn(s->loop);
     key_limit_done(&s->stream_limit);
+    key_limit_done(&s->watch_limit);
     if (s->streams)
         http_client_free(s->streams);
     conn_close_orphans(s->loop);

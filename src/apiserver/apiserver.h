@@ -82,6 +82,7 @@ struct apiserver {
     struct http_client *streams;   /* to pod sides */
     size_t stream_count;           /* calls that were passed on to them */
     struct key_limit stream_limit; /* of them, by namespace */
+    struct key_limit watch_limit;  /* of watches, by user */
     size_t stream_waiting_bytes;   /* of what they ask for, of those that have no answer yet */
 };
 

@@ -64,9 +64,11 @@
 #define EVENT_TTL_MS         (3600 * 1000) /* as the public server keeps them */
 #define EVENTS_MAX                                                                                 \
     10000 /* about 25 MB of memory; a controller in a fit writes that in seconds, and its hour would be gigabytes */
-#define LEASE_TTL_MS      (24ull * 3600 * 1000) /* its holder has long been replaced, or given up */
-#define LEASES_MAX        20000
-#define EXPIRE_PAUSE_MS   60000
+#define LEASE_TTL_MS    (24ull * 3600 * 1000) /* its holder has long been replaced, or given up */
+#define LEASES_MAX      20000
+#define EXPIRE_PAUSE_MS 60000
+#define WATCHES_PER_USER_MAX                                                                       \
+    2000 /* then 429: each is some KiB, and a look at each change; a client has some twenty */
 #define WATCH_BOOKMARK_MS 60000 /* about once a minute, as clients expect */
 #define WATCH_FAR_BEHIND                                                                           \
     1000 /* writes; a tenth of the history: then its first bookmark comes soon, */

@@ -10,6 +10,7 @@
 
 struct watch {
     struct call *call;
+    struct key_limit_row *row; /* where it counts among its user's */
     struct store_watch events;
     struct pages pages; /* what there is, still to be told */
     bool is_listing, wants_bookmarks, wants_end_of_list;
@@ -24,6 +25,7 @@ static void watch_free(struct call *c)
 {
     struct watch *w = c->stream;
 
+    key_limit_leave(&c->s->watch_limit, w->row);
     store_watch_stop(&w->events);
     ev_timer_stop(c->s->loop, &w->timeout);
     ev_timer_stop(c->s->loop, &w->bookmark);
@@ -240,6 +242,16 @@ static int read_options(struct call *c, struct watch *w, uint64_t *ret_timeout_m
     return 0;
 }
 
+/* Those of an administrator of the whole system are not counted. */
+static int enter(struct call *c, struct watch *w)
+{
+    if (user_is_in(&c->user, GROUP_MASTERS) ||
+        key_limit_enter(&c->s->watch_limit, user_name(&c->user), &w->row))
+        return 0;
+    return status_too_many(&c->status, 1, "user '%s' has %d watches, which is as many as one may",
+                           user_name(&c->user), WATCHES_PER_USER_MAX);
+}
+
 static int follow(struct call *c, struct watch *w)
 {
     struct err e;
@@ -276,7 +288,9 @@ void watch_begin(struct call *c)
     w->version_number = (unsigned)(c->op.version - c->op.kind->versions);
     c->stream = w;
     c->stream_free = watch_free;
-    rc = read_options(c, w, &timeout_ms);
+    rc = enter(c, w);
+    if (rc == 0)
+        rc = read_options(c, w, &timeout_ms);
     if (rc == 0)
         rc = follow(c, w);
     if (rc < 0 && c->status.code != 410) {

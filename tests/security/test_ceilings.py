@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import resource
 import ssl
 import threading
 import urllib.parse
@@ -134,3 +135,52 @@ def test_a_pool_without_end(up, tenant):
     assert 10 < len(it.call("GET", sandboxes)[1]["items"]) <= 120
     assert it.call("DELETE", f"{group}/sandboxwarmpools/p")[0] == 200
     wait_until(lambda: it.call("POST", f"{path}/secrets", {"metadata": {"name": "s"}})[0] in (201, 409), 60, "it has room again")
+
+
+def watch(up, token):
+    """An open watch: (its connection, the status)."""
+    url = urllib.parse.urlparse(up.api.url)
+    c = http.client.HTTPSConnection(url.hostname, url.port, context=CONTEXTS.setdefault(up.api.url, ssl.create_default_context(cafile=str(up.api.ca_file))))
+    c.request("GET", f"/api/v1/namespaces/{up.ns}/configmaps?watch=1&resourceVersion={up.version}", headers={"authorization": f"Bearer {token}"})
+    return c, c.getresponse()
+
+
+CONTEXTS = {}
+
+
+def test_watches(up, tenant):
+    path, ns, it = tenant
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 10000), hard))
+    up.ns, up.version = ns, it.call("GET", f"{path}/configmaps")[1]["metadata"]["resourceVersion"]
+    up.api.call("POST", f"{path}/serviceaccounts", {"metadata": {"name": "other"}})
+    up.api.call("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings", {
+        "metadata": {"name": "other"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "other", "namespace": ns}]})
+    other = up.api.call("POST", f"{path}/serviceaccounts/other/token", {"spec": {}})["status"]["token"]
+    token, held = it.headers["authorization"].split()[1], []
+    try:
+        while len(held) < 2100 and (not held or held[-1][1].status == 200):
+            held.append(watch(up, token))
+        assert (len(held), held[-1][1].status) == (2001, 429) and "which is as many as one may" in held[-1][1].read().decode()
+        c, answer = watch(up, other)
+        assert answer.status == 200  # another's are its own
+        c.close()
+        for c, answer in held:
+            answer.close()
+            c.close()
+        held.clear()
+
+        def is_let_in():
+            c, answer = watch(up, token)
+            status = answer.status
+            answer.close()
+            c.close()
+            return status == 200
+
+        wait_until(is_let_in, 30, "there is room again")
+    finally:
+        for c, answer in held:
+            answer.close()
+            c.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
