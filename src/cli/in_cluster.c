@@ -227,7 +227,9 @@ static void on_deaf(void *ctx)
     (void)err_set(&s->e, ERR_TIMEOUT,
                   "the node does not listen at the addresses of the Pods of namespace '%s'",
                   s->o->namespace);
-    err_hint(&s->e, "`silica status` says what runs; its log is DIR/logs/node/log");
+    err_hint(
+        &s->e,
+        "Events PortTaken of the Pods say who else has a port; `silica status` says what runs");
     fail(s);
 }
 

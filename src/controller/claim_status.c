@@ -119,18 +119,24 @@ static void say_fault(struct json_node *list, const struct claim_facts *f)
                             .message = buf_cstr(&text) });
 }
 
-/* The Pod of a member of a pool was ready when it was taken; its ports are listened on when its node hears that it is claimed.
+/* Why its ports cannot be reached; NULL: they can. The Pod of a member of a pool was ready when it was taken; its ports are listened
+ * on when its node hears that it is claimed.
  * Where it was not asked for in time to be said of a member, the address tells that the node is one of ours. */
-static bool is_unheard(const struct claim_facts *f)
+static const char *why_unheard(const struct claim_facts *f)
 {
     const struct json *conditions = object_at(f->pod, "status.conditions");
     const struct json *notes = object_at(f->sandbox, "spec.podTemplate.metadata.annotations");
     const char *ip = object_text(f->pod, "status.podIP");
+    const char *reason = condition_reason(conditions, COND_POD_ADDRESSES);
+    bool is_new = ip && strncmp(ip, "127.", 4) == 0 && !*reason &&
+                  span_is(json_str(json_get(notes, NOTE_POD_ADDRESSES)), "true");
 
-    if (condition_find(conditions, COND_POD_ADDRESSES))
-        return strcmp(condition_reason(conditions, COND_POD_ADDRESSES), REASON_UNCLAIMED) == 0;
-    return ip && strncmp(ip, "127.", 4) == 0 &&
-           span_is(json_str(json_get(notes, NOTE_POD_ADDRESSES)), "true");
+    if (strcmp(reason, REASON_STRANGERS) == 0)
+        return "Pod is Ready but a program of another account has one of its ports; its Events say "
+               "which";
+    return is_new || strcmp(reason, REASON_UNCLAIMED) == 0
+               ? "Pod is Ready but its ports are not listened on yet"
+               : NULL;
 }
 
 /* A claim that was told to be ready stays so: its user has it already. */
@@ -161,9 +167,9 @@ static void say_ready(struct json_node *list, const struct claim_facts *f)
     } else if (strcmp(condition_reason(conditions, COND_READY), REASON_EXPIRED) == 0) {
         c.reason = REASON_EXPIRED;
         c.message = "Underlying Sandbox resource has expired independently of the Claim.";
-    } else if (f->pod && is_unheard(f) && !is_ready_with(f)) {
+    } else if (f->pod && why_unheard(f) && !is_ready_with(f)) {
         c.reason = REASON_NOT_READY;
-        c.message = "Pod is Ready but its ports are not listened on yet";
+        c.message = why_unheard(f);
     } else {
         const char *message = json_cstr(json_get(from, "message"));
 

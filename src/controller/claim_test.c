@@ -332,6 +332,9 @@ static void claim_status_of_an_address(void **state)
         { "not asked for", "'podIP':'127.64.0.1'", "", "", "5 True R M" },
         { "asked for of a member", SAYS("NotClaimed"), "", "", UNHEARD },
         { "listens", SAYS("Listening"), "", "", "5 True R M" },
+        { "another account has a port", SAYS("PortTakenByOthers"), "true", "",
+          "5 False DependenciesNotReady Pod is Ready but a program of another account has one of its "
+          "ports; its Events say which" },
         { "has told of a conflict", SAYS("PortTaken"), "true", "", "5 True R M" },
         { "asked for, and the node has not heard", "'podIP':'127.64.0.1'", "true", "", UNHEARD },
         { "another annotation", "'podIP':'127.64.0.1'", "false", "", "5 True R M" },

@@ -45,6 +45,7 @@
 /* Of a Pod of our own node whose address is asked for, and its reason as long as the Pod waits in a pool. */
 #define COND_POD_ADDRESSES "silica.dev/PodAddresses"
 #define REASON_UNCLAIMED   "NotClaimed"
+#define REASON_STRANGERS   "PortTakenByOthers" /* another account's program would be reached there */
 
 /* Reasons of the Sandbox's Ready. The SDKs take the last three as final: only for what cannot heal by itself. */
 #define REASON_READY      "DependenciesReady"

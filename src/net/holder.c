@@ -145,7 +145,8 @@ static bool find_process(const struct listening *l, char text[NET_HOLDER_BYTES])
             !holds(dirfd(proc), entry->d_name, name))
             continue;
         read_comm(dirfd(proc), entry->d_name, comm);
-        (void)snprintf(text, NET_HOLDER_BYTES, "%s (pid %.16s)", comm, entry->d_name);
+        (void)snprintf(text, NET_HOLDER_BYTES, "%s (pid %.16s, user %u)", comm, entry->d_name,
+                       l->uid);
         return true;
     }
     return false;
@@ -153,15 +154,30 @@ static bool find_process(const struct listening *l, char text[NET_HOLDER_BYTES])
 
 /* ---- verbs ---- */
 
+static bool find(const struct net_addr *at, struct listening *l, struct net_holder *ret)
+{
+    if (at->sa.ss_family != AF_INET ||
+        (!find_socket(AF_INET, at, l) && !find_socket(AF_INET6, at, l)))
+        return false;
+    ret->is_everywhere = l->is_everywhere;
+    ret->uid = l->uid;
+    (void)snprintf(ret->text, sizeof ret->text, "a program of user %u", l->uid);
+    return true;
+}
+
 bool net_holder_find(const struct net_addr *at, struct net_holder *ret)
 {
     struct listening l;
 
-    if (at->sa.ss_family != AF_INET ||
-        (!find_socket(AF_INET, at, &l) && !find_socket(AF_INET6, at, &l)))
+    if (!find(at, &l, ret))
         return false;
-    ret->is_everywhere = l.is_everywhere;
-    if (!find_process(&l, ret->text))
-        (void)snprintf(ret->text, sizeof ret->text, "a program of user %u", l.uid);
+    (void)find_process(&l, ret->text);
     return true;
+}
+
+bool net_holder_find_user(const struct net_addr *at, struct net_holder *ret)
+{
+    struct listening l;
+
+    return find(at, &l, ret);
 }

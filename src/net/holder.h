@@ -13,12 +13,15 @@
 
 struct net_holder {
     char text
-        [NET_HOLDER_BYTES]; /* "nginx (pid 123)"; "a program of user 33", whose process we may not see */
+        [NET_HOLDER_BYTES]; /* "nginx (pid 123, user 33)"; "a program of user 33", whose process we may not see */
+    uid_t uid;
     bool is_everywhere; /* it listens at all addresses, not only at the one that was asked about */
 };
 
 /* at: an IPv4 address and a port. False: no socket listens there. One that is bound and does not listen keeps others away all the
  * same. */
 bool net_holder_find(const struct net_addr *at, struct net_holder *ret);
+/* The same without the process, which is quick. */
+bool net_holder_find_user(const struct net_addr *at, struct net_holder *ret);
 
 #endif

@@ -50,9 +50,9 @@ static void test_places(void **state)
 
     (void)state;
     assert_int_equal(prctl(PR_SET_NAME, "a\tholder"), 0);
-    (void)snprintf(want, sizeof want, "a?holder (pid %d)", getpid());
+    (void)snprintf(want, sizeof want, "a?holder (pid %d, user %u)", getpid(), geteuid());
     EACH(r, rows) {
-        struct net_holder found = { "", false };
+        struct net_holder found = { "", (uid_t)-1, false };
         struct net_addr listening, at;
         int fd = listen_at(r->listens, &listening);
 
@@ -61,7 +61,7 @@ static void test_places(void **state)
         at = at_port(&listening);
         if (net_holder_find(&at, &found) != r->is_found ||
             found.is_everywhere != r->is_everywhere ||
-            (r->is_found && strcmp(found.text, want) != 0))
+            (r->is_found && (strcmp(found.text, want) != 0 || found.uid != geteuid())))
             fail_msg("%s: found '%s', everywhere %d", r->listens, found.text, found.is_everywhere);
         (void)close(fd);
         assert_false(net_holder_find(&at, &found));

@@ -324,7 +324,8 @@ void address_demand_see(struct record *r, const struct object *pod)
 
     if (!r->is_address_awaited)
         return;
-    if (record_running(r) == SIZE_MAX || (told && wanted && strcmp(told, wanted) == 0))
+    if (record_running(r) == SIZE_MAX ||
+        (told && wanted && strcmp(told, wanted) == 0 && r->ports_state != PORTS_STRANGERS))
         count_down(r);
 }
 

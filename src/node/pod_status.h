@@ -13,7 +13,8 @@
 
 /* Of Pods whose address is asked for (address_demand.h); claims wait for it. Only the node writes it. */
 #define POD_STATUS_ADDRESSES "silica.dev/PodAddresses"
-#define POD_STATUS_LISTENING "Listening" /* the reason with which it is True */
+#define POD_STATUS_LISTENING "Listening"         /* the reason with which it is True */
+#define POD_STATUS_STRANGERS "PortTakenByOthers" /* by an account that is neither root nor ours */
 
 struct pod_status_spec {
     const struct object *pod;

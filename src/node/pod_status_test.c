@@ -177,6 +177,7 @@ static void test_addresses(void **state)
         { "listens", "Listening", "True" },
         { "waits in a pool", "NotClaimed", "False" },
         { "taken", "PortTaken", "False" },
+        { "taken by a stranger", "PortTakenByOthers", "False" },
     };
 
     (void)state;

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "net/holder.h"
 #include "node/event.h"
+#include "node/ports.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@ struct conflict {
     struct object *pod;
     char ip[ADDRESS_TEXT_BYTES];
     uint16_t port;
+    bool is_told;
     struct net_holder holder; /* text "": no socket listens there (any more) */
 };
 
@@ -31,7 +33,7 @@ static void conflict_free(struct conflict *c)
 static const struct net_holder *known_holder(const struct conflict *list, const struct conflict *of)
 {
     for (; list != of; list = list->next)
-        if (list->port == of->port && list->holder.is_everywhere)
+        if (list->port == of->port && list->is_told == of->is_told && list->holder.is_everywhere)
             return &list->holder;
     return NULL;
 }
@@ -48,7 +50,8 @@ static void run_look(void *ctx, struct engine *en, const struct err *e)
         if (known)
             c->holder = *known;
         else if (net_addr_of_ip(span_cstr(c->ip), c->port, &at))
-            (void)net_holder_find(&at, &c->holder);
+            (void)(c->is_told ? net_holder_find_user(&at, &c->holder)
+                              : net_holder_find(&at, &c->holder));
     }
 }
 
@@ -70,6 +73,18 @@ static void tell(const struct node *n, const struct conflict *c)
                                                 .message = text });
 }
 
+/* A client that knows only the address reaches the holder. Our own account's programs, and root's, could do without that what
+ * they want; another's could not. One that does not listen (yet) may be anyone's. */
+static void hear(struct node *n, const struct conflict *c)
+{
+    bool is_strangers = !*c->holder.text || (c->holder.uid != geteuid() && c->holder.uid != 0);
+    struct record *r = record_find_uid(n, object_uid(c->pod));
+    bool is_news = r && ports_hear(r, c->port, is_strangers);
+
+    if (!c->is_told || (is_news && is_strangers))
+        tell(n, c);
+}
+
 static void looked(void *ctx);
 
 static void look(struct port_conflicts *all)
@@ -86,7 +101,7 @@ static void looked(void *ctx)
     for (struct conflict *c = list, *next; c; c = next) {
         next = c->next;
         if (!all->node->is_closing)
-            tell(all->node, c);
+            hear(all->node, c);
         conflict_free(c);
     }
     if (all->waiting && !all->node->is_closing)
@@ -112,13 +127,15 @@ void port_conflicts_free(struct port_conflicts *all)
     free(all);
 }
 
-void port_conflicts_add(struct port_conflicts *all, const struct record *r, uint16_t port)
+void port_conflicts_add(struct port_conflicts *all, const struct record *r, uint16_t port,
+                        bool is_told)
 {
     struct conflict *c = NEW(struct conflict);
 
     c->pod = object_ref(r->pod);
     (void)snprintf(c->ip, sizeof c->ip, "%s", r->ip);
     c->port = port;
+    c->is_told = is_told;
     c->next = all->waiting;
     all->waiting = c;
     if (!all->looked_at)

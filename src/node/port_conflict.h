@@ -15,6 +15,8 @@ struct port_conflicts *port_conflicts_new(struct node *n);
 /* After the crew was closed. Those that were not told are dropped. Tolerates NULL. */
 void port_conflicts_free(struct port_conflicts *c);
 
-void port_conflicts_add(struct port_conflicts *c, const struct record *r, uint16_t port);
+/* is_told: an Event was written; there is another one only when it is a stranger's now. What is found goes to ports_hear, too. */
+void port_conflicts_add(struct port_conflicts *c, const struct record *r, uint16_t port,
+                        bool is_told);
 
 #endif

@@ -34,6 +34,7 @@ struct port {
     uint16_t number;
     struct net_listener *listener;    /* NULL: it is taken, or too low */
     bool is_wanted, is_low, is_taken; /* told once each */
+    bool is_strangers; /* with is_taken: by another account's program, or that is not known */
 };
 
 struct ports {
@@ -157,16 +158,15 @@ static void open_port(struct record *r, struct port *p)
     if (!net_addr_of_ip(span_cstr(r->ip), p->number, &at))
         return;
     if (net_listen(r->node->loop, &at, on_accept, p, &p->listener, &e) == 0) {
-        p->is_taken = false;
+        p->is_taken = p->is_strangers = false;
         return;
     }
-    if (p->is_taken)
-        return;
-    p->is_taken = true;
     if (e.sys == EADDRINUSE)
-        port_conflicts_add(r->node->port_conflicts, r, p->number);
-    else
+        port_conflicts_add(r->node->port_conflicts, r, p->number, p->is_taken);
+    else if (!p->is_taken)
         tell_failure(r, p->number, &e);
+    p->is_strangers |= e.sys == EADDRINUSE && !p->is_taken;
+    p->is_taken = true;
 }
 
 static void want(struct record *r, uint16_t number)
@@ -243,12 +243,17 @@ static void close_unwanted(struct ports *ps)
     ps->n = kept;
 }
 
-static bool has_taken(const struct ports *ps)
+static enum ports_state state_of(const struct ports *ps)
 {
-    for (size_t i = 0; i < ps->n; i++)
+    enum ports_state state = PORTS_OPEN;
+
+    for (size_t i = 0; i < ps->n; i++) {
+        if (ps->v[i]->is_strangers)
+            return PORTS_STRANGERS;
         if (ps->v[i]->is_taken)
-            return true;
-    return false;
+            state = PORTS_TAKEN;
+    }
+    return state;
 }
 
 static void retry(struct record *r)
@@ -262,7 +267,7 @@ static void retry(struct record *r)
                 open_port(r, ps->v[i]);
         ps->retry_ms = 0;
     }
-    if (!has_taken(ps))
+    if (state_of(ps) == PORTS_OPEN)
         ps->retry_ms = 0;
     else if (!ps->retry_ms)
         ps->retry_ms = now_ms + NODE_PORT_RETRY_MS;
@@ -279,7 +284,7 @@ static enum ports_state sync_open(struct record *r)
     want_all(r);
     close_unwanted(r->ports);
     retry(r);
-    return has_taken(r->ports) ? PORTS_TAKEN : PORTS_OPEN;
+    return state_of(r->ports);
 }
 
 void ports_sync(struct record *r)
@@ -295,6 +300,20 @@ void ports_sync(struct record *r)
     r->ports_state = is_asked ? PORTS_UNCLAIMED : PORTS_UNASKED;
 }
 
+bool ports_hear(struct record *r, uint16_t port, bool is_strangers)
+{
+    for (size_t i = 0; r->ports && i < r->ports->n; i++) {
+        struct port *p = r->ports->v[i];
+
+        if (p->number != port || !p->is_taken || p->is_strangers == is_strangers)
+            continue;
+        p->is_strangers = is_strangers;
+        node_wake(r->node, r);
+        return true;
+    }
+    return false;
+}
+
 const char *ports_reason(const struct record *r)
 {
     switch (r->ports_state) {
@@ -304,6 +323,8 @@ const char *ports_reason(const struct record *r)
         return POD_STATUS_LISTENING;
     case PORTS_TAKEN:
         return "PortTaken";
+    case PORTS_STRANGERS:
+        return POD_STATUS_STRANGERS;
     case PORTS_UNASKED:
         break;
     }

@@ -18,6 +18,9 @@
 
 /* Opens those that are missing, closes those that should not be, and sets r->ports_state. */
 void ports_sync(struct record *r);
+/* Whether the program that has a port is a stranger's: then claims wait for the port, as their clients would reach that program.
+ * True: that is news. */
+bool ports_hear(struct record *r, uint16_t port, bool is_strangers);
 /* How it stands, as POD_STATUS_ADDRESSES says it; NULL: nothing asks for them. */
 const char *ports_reason(const struct record *r);
 /* Closes all of them, and what came through them. */

@@ -26,7 +26,8 @@ enum ports_state {
     PORTS_UNASKED,   /* nothing asks for them */
     PORTS_UNCLAIMED, /* they are asked for, but not before the Pod is claimed */
     PORTS_OPEN,
-    PORTS_TAKEN, /* another program has one of them; the others are open */
+    PORTS_TAKEN,     /* another program has one of them; the others are open */
+    PORTS_STRANGERS, /* and that may be another account's */
 };
 
 /* Beside life.v[i]. */

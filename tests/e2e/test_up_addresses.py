@@ -20,6 +20,7 @@ GROUP = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/{}"
 PODS = "/api/v1/namespaces/{}/pods"
 NOTE = {"silica.dev/pod-addresses": "true"}
 CONDITION = "silica.dev/PodAddresses"
+OTHER = 65533
 OURS = (8888, 8080, 9090)  # what the runtime serves
 
 
@@ -49,12 +50,12 @@ def is_free(ip, port):
 
 
 @contextlib.contextmanager
-def program(port, host="0.0.0.0"):
+def program(port, host="0.0.0.0", prefix=()):
     """Another program of the machine, which serves that port; its pid."""
     script = "import socket, sys; s = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET); " \
              "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind((sys.argv[1], int(sys.argv[2]))); s.listen(9); " \
              "print('listens', flush=True); sys.stdin.read()"
-    running = subprocess.Popen([sys.executable, "-c", script, host, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    running = subprocess.Popen([*prefix, sys.executable, "-c", script, host, str(port)], cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     try:
         said = running.stdout.readline()
@@ -85,8 +86,14 @@ class Claim:
     def pod(self):
         return self.up.api.call("GET", f"{PODS.format(self.namespace)}/{self.sandbox}")
 
-    def __enter__(self):
+    def make(self):
         self.up.api.call("POST", self.path, self.body)
+
+    def __enter__(self):
+        self.make()
+        return self.wait()
+
+    def wait(self):
         ready = wait_until(self.ready, 60, f"claim {self.name} is ready")
         self.sandbox = ready["status"]["sandbox"]["name"]
         self.ip = ready["status"]["sandbox"]["podIPs"][0]
@@ -247,7 +254,7 @@ def test_a_port_that_is_taken(up):
         with Claim(up, "late", annotations=NOTE) as c:
             (told,) = wait_until(lambda: events(up, c.sandbox, "PortTaken"), 60)
             # An account does not see the processes of others.
-            who = f"(pid {pid})" if os.geteuid() == 0 and not up.prefix else "a program of user "
+            who = f"(pid {pid}, user 0)" if os.geteuid() == 0 and not up.prefix else "a program of user "
             assert f"port 8888 of the Pod's address {c.ip} is taken by " in told and who in told, told
             assert "which listens on all addresses" in told
             assert condition(c.pod(), CONDITION)["reason"] == "PortTaken"
@@ -256,6 +263,29 @@ def test_a_port_that_is_taken(up):
             wait_until(lambda: listens(up, c.ip, 8888), 60, "it is free")
             wait_until(lambda: condition(c.pod(), CONDITION)["reason"] == "Listening", 60)
             assert len(events(up, c.sandbox, "PortTaken")) == 1
+
+
+def test_a_port_that_another_account_has(up):
+    """Its program would be reached in the sandbox's place: the claim waits, a session does not begin, and the router goes on."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(program(8888, prefix=ups.as_user(OTHER)))
+        c = Claim(up, "spoofed", annotations=NOTE)
+        c.make()
+        why = wait_until(lambda: "another account" in (said := condition(c.get()).get("message", "")) and said, 60)
+        assert condition(c.get())["status"] == "False" and "its Events say which" in why
+        sandbox = c.get()["status"]["sandbox"]["name"]
+        (told,) = wait_until(lambda: events(up, sandbox, "PortTaken"), 60)
+        assert f", user {OTHER})" in told or f"a program of user {OTHER}" in told, told
+        assert execute(up, sandbox, "echo reached") == "reached\n"
+        running = subprocess.Popen(up.argv("in-cluster", "--", "echo", "begun"), cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   text=True, env=up.env)
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(3)
+        stack.close()
+        assert running.communicate(timeout=60)[0] == "begun\n" and running.returncode == 0
+        c.wait()
+        assert listens(up, c.ip, 8888)
+        c.__exit__()
 
 
 def test_a_session_without_a_node(up):
