@@ -103,6 +103,7 @@ struct keeper {
     int spawner_fd;
     struct ev_io spawner_io;
     struct ev_timer spawner_retry;
+    struct err unsent; /* why the first of the queue was not sent */
     unsigned spawn_epoch;
     struct kept *queue, **queue_end; /* the first is with the spawner if it is KEPT_MAKING */
 };

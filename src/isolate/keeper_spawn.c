@@ -6,6 +6,7 @@
 #include "isolate/limits.h"
 #include "base/packet.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -171,6 +172,20 @@ int spawner_start(struct keeper *k, struct err *e)
     return 0;
 }
 
+/* The account has too many descriptors on their way through sockets, or the machine no memory: it may pass. */
+static void ask_again(void *ctx)
+{
+    struct keeper *k = ctx;
+    struct spawner_answer answer = { .is_made = false };
+
+    if (k->queue && k->queue->state == KEPT_QUEUED && ++k->queue->tries >= SPAWNER_TRIES) {
+        answer.e = k->unsent;
+        (void)err_wrap(&answer.e, "cannot ask for sandbox '%s'", k->queue->run.box.name);
+        kept_made(take_first(k), &answer);
+    }
+    ask_next(k);
+}
+
 static void ask_next(struct keeper *k)
 {
     struct kept *b = k->queue;
@@ -191,8 +206,15 @@ static void ask_next(struct keeper *k)
     parts[1] = (struct iovec){ b->spec_text.p, b->spec_text.n };
     b->state = KEPT_MAKING;
     k->spawn_epoch = ev_child_spawn_begin(k->kids);
-    if (packet_send(k->spawner_fd, parts, LEN(parts), fds, n, &e) < 0)
-        log_warn("spawner.ask", KV("err", &e)); /* it has died: then it fails with that */
+    if (packet_send(k->spawner_fd, parts, LEN(parts), fds, n, &e) == 0)
+        return;
+    log_warn("spawner.ask", KV("err", &e));
+    if (e.sys == EPIPE || e.sys == ECONNRESET)
+        return; /* it has died: then it fails with that */
+    ev_child_spawn_end(k->kids, k->spawn_epoch);
+    b->state = KEPT_QUEUED;
+    k->unsent = e;
+    ev_timer_start(k->loop, &k->spawner_retry, SPAWNER_RETRY_MS, ask_again, k);
 }
 
 void spawner_enqueue(struct keeper *k, struct kept *b)

@@ -143,3 +143,23 @@ def test_what_a_process_has_is_as_before(who):
     locked, soft, hard = map(int, maker.stdout.split())
     files = soft if who.name == "root" else min(soft, hard - hard // 4)
     assert done.stdout == f"({locked}, {locked}) {files}\n"
+
+
+def test_a_keeper_that_cannot_send(who):
+    """The account's own programs have taken all descriptors in sockets: its keeper says so, and goes on when they end."""
+    if who.name == "root":
+        pytest.skip("root's may send as many as it likes")
+    who.ok("run", "-d", "--keep", "--name", "there", "--", "sleep", "4720")
+    hog = subprocess.Popen([*who.prefix, PYTHON, "-c", TAKE, "descriptors", "10000000"], stdout=subprocess.PIPE, text=True, env=who.env, cwd="/")
+    try:
+        assert hog.stdout.readline().startswith("ETOOMANYREFS")
+        for name in ("not-one", "not-two"):
+            done = who.call("run", "-d", "--name", name, "--", "sleep", "4720")
+            assert done.returncode == 125 and f"cannot ask for sandbox '{name}': cannot send a packet: Too many references" in done.stderr, done
+        assert who.list()["there"]["status"] == "running"
+    finally:
+        hog.kill()
+        hog.wait()
+    wait_until(lambda: who.call("run", "-d", "--keep", "--name", "after", "--", "sleep", "4720").returncode == 0, what="it goes on")
+    assert set(who.list()) == {"there", "after"}
+    who.ok("rm", "-f", "there", "after")
