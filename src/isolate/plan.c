@@ -305,17 +305,28 @@ static int add_names(struct plan *p, struct err *e)
 
 static int add_lookups(struct plan *p, struct err *e)
 {
-    /* Nobody answers at the name server: a lookup fails at once instead of after five seconds. */
+    /* There is no network but loopback, and no name server. So a name that is in no file does not exist: a temporary failure,
+     * as of a server that does not answer, is what programs try again. Some do not read nsswitch.conf; they ask a server that
+     * refuses at once. pip tries again whatever the reason was. */
     static const struct plan_row files[] = {
         { .op = PLAN_FILE,
           .target = "etc/nsswitch.conf",
           .mode = 0644,
-          .source = "passwd: files\ngroup: files\nhosts: files dns\n"
+          .source = "passwd: files\ngroup: files\nhosts: files\n"
                     "services: files\nprotocols: files\n" },
         { .op = PLAN_FILE,
           .target = "etc/resolv.conf",
           .mode = 0644,
-          .source = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n" },
+          .source =
+              "# This sandbox has no network but loopback: names that are not in /etc/hosts do\n"
+              "# not exist (nsswitch.conf), and no server answers at this address.\n"
+              "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n" },
+        { .op = PLAN_FILE,
+          .target = "etc/pip.conf",
+          .mode = 0644,
+          .source =
+              "# This sandbox has no network but loopback: another attempt would fail as well.\n"
+              "[global]\nretries = 0\ndisable-pip-version-check = true\n" },
     };
 
     EACH(f, files)
