@@ -34,7 +34,7 @@ static const struct opt opts[] = {
     SERVING_POD_ADDRESSES(AT_FIELD(is_every_address)),
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),
     SERVING_MAX_PODS(AT_FIELD(max_pods)),
-    { "--disk-floor", "SILICA_DISK_FLOOR", OPT_BYTES, AT_FIELD(disk_floor_bytes), "0", 0, UINT64_MAX, "SIZE", "free space that sandboxes leave on the disk: with less, those that write most stand still; 0: the larger of 1 GiB and 2 %" },
+    SERVING_DISK_FLOOR(AT_FIELD(disk_floor_bytes)),
     { "--no-scheduler", NULL, OPT_BOOL, AT_FIELD(is_no_scheduler), NULL, 0, 0, NULL, "take only Pods that somebody else gave to this node" },
     { "--no-check", NULL, OPT_BOOL, AT_FIELD(is_unchecked), NULL, 0, 0, NULL, NULL },
     SERVING_READY_FD(AT_FIELD(ready_fd), "Pods are looked after"),

@@ -52,6 +52,8 @@ struct serving_log {
     { "--max-pods", NULL, OPT_U64, at, "5500", 1, 1000000, "N", "Pods that the node takes; more wait until one has ended" }
 #define SERVING_POD_PORT_MIN(at) \
     { "--pod-port-min", NULL, OPT_U64, at, "1024", 1, UINT16_MAX, "PORT", "the lowest port that is listened on at Pods' addresses: their authors choose the numbers" }
+#define SERVING_DISK_FLOOR(at) \
+    { "--disk-floor", "SILICA_DISK_FLOOR", OPT_BYTES, at, "0", 0, UINT64_MAX, "SIZE", "free space that sandboxes leave on the disk: with less, those that write most stand still; 0: the larger of 1 GiB and 2 %" }
 #define SERVING_POD_ADDRESSES(at) \
     { "--pod-addresses", NULL, OPT_BOOL, at, NULL, 0, 0, NULL, "listen at the addresses of all claimed and directly made Pods; else where a session or an annotation asks" }
 #define SERVING_CLUSTER(at) \

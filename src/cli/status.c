@@ -7,6 +7,7 @@
 #include "isolate/cgroup_parent.h"
 #include "isolate/engine.h"
 #include "node/project_quota.h"
+#include "node/run.h"
 #include "up/place.h"
 
 #include <fcntl.h>
@@ -116,7 +117,8 @@ static void add_network(struct facts *f)
                 "who connects there must be this account, whatever a policy says");
 }
 
-static void add_volumes(const char *data, struct facts *f)
+/* frozen: so many sandboxes of Pods stand still, for want of room. */
+static void add_volumes(const char *data, size_t frozen, struct facts *f)
 {
     OWN_FD int fd = data ? open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
@@ -125,6 +127,10 @@ static void add_volumes(const char *data, struct facts *f)
                     fd >= 0 && project_quota_is_there(fd)
                         ? "sizes are quotas of the file system, and measured"
                         : "sizes are measured: this file system has no project quotas for us");
+    if (frozen)
+        fact_advise(facts_add(f, "disk", LACKS,
+                              "it is nearly full: %zu sandboxes of Pods stand still", frozen),
+                    "make room on it; `kubectl describe pod` has the Event DiskPressure");
 }
 
 /* What all sandboxes may take together. */
@@ -155,7 +161,8 @@ static int look(const char *dir, size_t *ret_running, struct facts *f, struct er
     struct engine *en = NULL;
     OWN_MEM struct engine_info *v = NULL;
     const struct engine_info *first = NULL, *lacking = NULL;
-    size_t n = 0;
+    struct run_id id;
+    size_t n = 0, frozen = 0;
     int rc = engine_open(&(struct engine_spec){ .dir = dir }, &en, e);
 
     if (rc == 0)
@@ -168,6 +175,7 @@ static int look(const char *dir, size_t *ret_running, struct facts *f, struct er
         if (v[i].status != ENGINE_RUNNING && v[i].status != ENGINE_PAUSED)
             continue;
         (*ret_running)++;
+        frozen += v[i].status == ENGINE_PAUSED && run_read(v[i].name, &id);
         first = first ? first : &v[i];
         lacking = !lacking && *v[i].unenforced ? &v[i] : lacking;
     }
@@ -180,7 +188,7 @@ static int look(const char *dir, size_t *ret_running, struct facts *f, struct er
                               lacking->unenforced, lacking->name),
                     "`silica doctor` says what to do");
     add_network(f);
-    add_volumes(dir, f);
+    add_volumes(dir, frozen, f);
     return 0;
 }
 

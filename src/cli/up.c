@@ -28,6 +28,7 @@ static const struct opt opts[] = {
     { "--listen", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", "of the API server; default: loopback, the port of last time, else 6443 or the next free one", "Serving" },
     { "--router-listen", NULL, OPT_STR, AT_FIELD(router_listen), NULL, 0, 0, "HOST:PORT", "of the router; default: loopback, the port of last time, else 8090 or the next free one" },
     { "--router-workers", NULL, OPT_STR, AT_FIELD(router_workers), NULL, 0, 0, "N", "processes of the router; default: one, on machines with four processors or more one for two of them, at most four; 0 or auto: one for each" },
+    SERVING_DISK_FLOOR(AT_FIELD(disk_floor_bytes)),
     { "--allow-host", NULL, OPT_LIST, AT_FIELD(allow_hosts), NULL, 0, 0, "NAME", "a name of the router besides addresses, localhost and sandbox-router-svc.NAMESPACE.svc; may be repeated" },
     SERVING_POD_ADDRESSES(AT_FIELD(is_every_address)),
     SERVING_POD_PORT_MIN(AT_FIELD(pod_port_min)),

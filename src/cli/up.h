@@ -21,6 +21,7 @@ struct up_options {
     uint64_t ready_fd, pod_port_min, max_pods, namespace_objects, namespace_bytes;
     bool is_detached, is_child, is_loud, is_help, is_print, is_every_address;
     struct config file; /* of `config` */
+    uint64_t disk_floor_bytes;
 };
 
 /* What is told when it serves: the ready line, up.json, and what people read. */

@@ -290,7 +290,8 @@ static int add_node(struct up *u, struct err *e)
     } limits[] = { { "--pids", u->o->limits.pids },
                    { "--memory", u->o->limits.memory_bytes },
                    { "--total-pids", u->o->all.pids },
-                   { "--total-memory", u->o->all.memory_bytes } };
+                   { "--total-memory", u->o->all.memory_bytes },
+                   { "--disk-floor", u->o->disk_floor_bytes } };
     char numbers[LEN(limits)][24];
     size_t n = 19;
 

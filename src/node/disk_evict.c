@@ -165,6 +165,12 @@ void disk_freeze_most(struct disk_watch *w)
         most->v[i].grew = 0;
 }
 
+void disk_freeze_again(struct disk_pod *p)
+{
+    if (p->is_frozen && !p->is_moving)
+        start_move(p->record->node->disk, p, true, NULL);
+}
+
 void disk_thaw(struct disk_watch *w)
 {
     for (struct disk_pod *p = w->pods; p; p = p->next) {

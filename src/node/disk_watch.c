@@ -128,6 +128,8 @@ void disk_watch_add(struct record *r, const struct volumes_held *held)
     struct disk_watch *w = r->node->disk;
     struct disk_pod *p;
 
+    if (r->disk)
+        disk_freeze_again(r->disk);
     if (r->disk || !r->pod)
         return;
     p = NEW(struct disk_pod);

@@ -83,6 +83,8 @@ void disk_measure(struct disk_watch *w, uint64_t now_ms);
 void disk_evict(struct disk_watch *w, struct disk_pod *p, const struct volume *v, bool is_counted);
 /* What grew most stands still. */
 void disk_freeze_most(struct disk_watch *w);
+/* A container of it has started since: it stands still as the others do, if they do. */
+void disk_freeze_again(struct disk_pod *p);
 /* All that stand still for want of room go on. */
 void disk_thaw(struct disk_watch *w);
 

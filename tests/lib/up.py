@@ -166,7 +166,8 @@ def as_user(uid):
 @contextlib.contextmanager
 def as_caller(who, *options, uid=caller.NOBODY, env=None, disk=None):
     """`silica up` of root (who="root"), or of an account without rights (who="user"), which has a copy of the program and a
-    home of its own. Skips where the tests may not become that account. disk: its data is on a file system of this size."""
+    home of its own. Skips where the tests may not become that account. disk: its data is on a file system of this size, or on what these words
+    make mount(8) mount."""
     if who == "root" and not disk:
         if os.geteuid() != 0:
             pytest.skip("needs root")
@@ -183,7 +184,8 @@ def as_caller(who, *options, uid=caller.NOBODY, env=None, disk=None):
         os.chmod(public, 0o755)
         os.mkdir(f"{public}/home")
         if disk:
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk},mode=755", "tmpfs", f"{public}/home"], check=True)
+            what = ["-t", "tmpfs", "-o", f"size={disk},mode=755", "tmpfs"] if isinstance(disk, str) else disk
+            subprocess.run(["mount", *what, f"{public}/home"], check=True)
         if who != "root":
             os.chown(f"{public}/home", uid, uid)
         shutil.copy2(program(), f"{public}/silica")

@@ -91,6 +91,7 @@ def test_a_claim_is_held_to_its_size(up):
     check_blocks(path, numbers)
     shown = up.kubectl("describe", "pvc", "greedy")
     assert "VolumeSizeExceeded" in shown and "Pod greedy" in shown
+    assert [p for p in up.status()["protections"] if p["name"] == "volumes" and "measured" in p["text"]]
     # The others and the store go on.
     up.kubectl("create", "configmap", "after", "--from-literal=a=b")
     before = len(told(up, "quiet"))
@@ -124,9 +125,32 @@ def test_what_goes_with_the_pod_is_held_too(up):
     assert max(told(up, "scratch")) < 4095 and max(told(up, "total")) < 4095
 
 
+def test_a_project_quota_says_no_space(tmp_path):
+    """Where the kernel has them: the program hears of it, and nothing is evicted."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with open(tmp_path / "image", "wb") as f:
+        f.truncate(1 << 30)
+    (tmp_path / "place").mkdir()
+    disk = ["-o", "loop,prjquota", str(tmp_path / "image")]
+    if subprocess.run(["mkfs.ext4", "-q", "-O", "quota,project", tmp_path / "image"]).returncode != 0 or \
+            subprocess.run(["mount", *disk, tmp_path / "place"], stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip("this kernel has no project quotas")
+    subprocess.run(["umount", tmp_path / "place"], check=True)
+    with as_caller("root", "--disk-floor=64MiB", disk=disk) as up:
+        up.api.call("POST", CLAIMS, claim("quota", "64Mi"))
+        start(up, "quota", "import errno, time\ntry:\n  with open('/data/file', 'wb', 0) as f:\n    while f.write(bytes(1 << 16)): pass\n"
+                           "except OSError as e: print(errno.errorcode[e.errno], flush=True)\ntime.sleep(4772)")
+        wait_until(lambda: up.kubectl("logs", "quota", check=False).stdout, 60, "the write fails")
+        assert up.kubectl("logs", "quota") == "ENOSPC\n"
+        assert 60 * MIB < file_of(up, "quota", "file").stat().st_size <= 64 * MIB
+        assert status(up, "quota")["phase"] == "Running"
+        assert [p for p in up.status()["protections"] if p["name"] == "volumes" and "quotas of the file system, and" in p["text"]]
+
+
 @pytest.mark.parametrize("who", ["root", "user"])
 def test_a_disk_that_fills_keeps_room(who):
-    with as_caller(who, disk="768m", env={"SILICA_DISK_FLOOR": "256MiB"}) as up:
+    with as_caller(who, "--disk-floor=256MiB", disk="768m") as up:
         filler = up.data.parent / "filler"
         with open(filler, "wb") as f:
             for _ in range(300):
@@ -139,6 +163,7 @@ def test_a_disk_that_fills_keeps_room(who):
         (path,) = (up.data / "pods").glob("*/volumes/data/file")
         stood = path.stat().st_size
         assert stood < 350 * MIB
+        wait_until(lambda: [p for p in up.status()["protections"] if p["name"] == "disk" and p["verdict"] == "lacks"], 30, "status says so")
         # The store and the neighbour go on, and the node forgets nothing.
         up.kubectl("create", "configmap", "after", "--from-literal=a=b")
         before = len(told(up, "quiet"))
