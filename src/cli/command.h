@@ -12,6 +12,7 @@
 #define EXIT_NO         1 /* the answer is no, or a part was not done */
 #define EXIT_USAGE      2
 #define EXIT_NOT_UP     3   /* as systemctl status has it */
+#define EXIT_PROBLEMS   4   /* it is up, and waiting does not heal what status lists */
 #define EXIT_TIMED_OUT  124 /* as timeout(1) has it */
 #define EXIT_FAILED     125 /* ours, not the program's; as env(1), docker and others have it */
 #define EXIT_CANNOT_RUN 126 /* found, but not to be run */

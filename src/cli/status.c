@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "cli/api.h"
 #include "cli/facts.h"
+#include "cli/problems.h"
 #include "isolate/cgroup_parent.h"
 #include "isolate/engine.h"
 #include "node/project_quota.h"
@@ -14,6 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#define TEMPLATES_MAX_BYTES (64 << 20)
+#define PROBLEMS_MAX_BYTES                                                                         \
+    (256 * 1024) /* of the rows: what finds no room is counted, and not listed */
 
 struct status_options {
     const char *data, *output;
@@ -37,14 +42,44 @@ const struct opt_program status_program = {
     .opts = opts,
     .opt_count = LEN(opts),
     .epilog =
-        "Exit status: 0 when it is up and all parts serve, 1 when a part does not, 3 when it is not up.",
+        "Exit status: 0 when it is up and all parts serve, 1 when a part does not,\n"
+        "3 when it is not up, 4 when claims or pools have problems that waiting does not heal.",
 };
 
 /* ---- what the API says ---- */
 
 struct seen {
     struct json_out *out; /* NULL: as text */
+    size_t claims, problems;
+    /* The rows of problems, behind all others: as text, or as the members of an array. */
+    struct buf rows;
+    struct buf templates; /* for problem_of_pool */
 };
+
+static void add_problem(struct seen *s, const char *kind, const struct object *o,
+                        const struct problem *p)
+{
+    OWN(buf_done) struct buf row = BUF_INIT(8192);
+    struct json_out out;
+    struct err e;
+
+    s->problems++;
+    if (!s->out) {
+        (void)buf_addf(&s->rows, &e, "problem   %s %s/%s: %s\n          heals: %s\n", kind,
+                       object_namespace(o), object_name(o), p->text, p->heal);
+        return;
+    }
+    json_out_init(&out, &row, 0);
+    json_out_object_begin(&out);
+    json_out_key(&out, "kind"), json_out_cstr(&out, kind);
+    json_out_key(&out, "namespace"), json_out_cstr(&out, object_namespace(o));
+    json_out_key(&out, "name"), json_out_cstr(&out, object_name(o));
+    json_out_key(&out, "text"), json_out_cstr(&out, p->text);
+    json_out_key(&out, "heals"), json_out_cstr(&out, p->heal);
+    json_out_object_end(&out);
+    if (json_out_end(&out, &e) == 0)
+        (void)buf_addf(&s->rows, &e, "%s%s", s->rows.n ? "," : "", buf_cstr(&row));
+}
 
 static void show_pool(const struct seen *s, const struct object *pool)
 {
@@ -65,15 +100,56 @@ static void show_pool(const struct seen *s, const struct object *pool)
     json_out_object_end(s->out);
 }
 
+static void on_templates(void *ctx, const struct kube_answer *answer)
+{
+    struct seen *s = ctx;
+
+    for (size_t i = 0; i < answer->item_count; i++)
+        problem_add_template(&s->templates, answer->items[i]);
+}
+
 static void on_pools(void *ctx, const struct kube_answer *answer)
 {
-    for (size_t i = 0; i < answer->item_count; i++)
+    struct seen *s = ctx;
+    struct problem problem;
+
+    for (size_t i = 0; i < answer->item_count; i++) {
         show_pool(ctx, answer->items[i]);
+        if (problem_of_pool(answer->items[i], &s->templates, &problem))
+            add_problem(ctx, "sandboxwarmpool", answer->items[i], &problem);
+    }
 }
 
 static void on_claims(void *ctx, const struct kube_answer *answer)
 {
-    *(size_t *)ctx = answer->item_count;
+    struct seen *s = ctx;
+    struct problem problem;
+
+    s->claims = answer->item_count;
+    for (size_t i = 0; i < answer->item_count; i++) {
+        const struct object *claim = answer->items[i];
+
+        if (problem_of_claim(claim, &problem))
+            add_problem(s, "sandboxclaim", claim, &problem);
+        else if (!s->out && problem_is_suspended(claim))
+            printf("suspended %s/%s\n", object_namespace(claim), object_name(claim));
+    }
+}
+
+static int show_problems(struct seen *s, struct err *e)
+{
+    OWN(buf_done) struct buf array = BUF_INIT(PROBLEMS_MAX_BYTES + 2);
+    OWN(json_doc_done) struct json_doc *doc = NULL;
+
+    if (!s->out) {
+        printf("%s", buf_cstr(&s->rows));
+        return 0;
+    }
+    if (buf_addf(&array, e, "[%s]", s->rows.n ? buf_cstr(&s->rows) : "") < 0 ||
+        json_parse(buf_span(&array), NULL, &doc, e) < 0)
+        return -1;
+    json_out_key(s->out, "problems"), json_out_value(s->out, json_doc_root(doc));
+    return 0;
 }
 
 static struct kube_request list_of(const char *plural)
@@ -84,12 +160,13 @@ static struct kube_request list_of(const char *plural)
 
 static int ask(const struct place_info *info, struct seen *s, struct err *e)
 {
-    const struct kube_request pools = list_of("sandboxwarmpools"),
+    const struct kube_request templates = list_of("sandboxtemplates"),
+                              pools = list_of("sandboxwarmpools"),
                               claims = list_of("sandboxclaims");
     OWN(api_done) struct api api = API_INIT;
-    size_t n = 0;
 
-    if (api_open(&api, info->kubeconfig, e) < 0)
+    if (api_open(&api, info->kubeconfig, e) < 0 ||
+        api_call(&api, &templates, on_templates, s, e) < 0)
         return -1;
     if (s->out)
         json_out_key(s->out, "pools"), json_out_array_begin(s->out);
@@ -97,13 +174,13 @@ static int ask(const struct place_info *info, struct seen *s, struct err *e)
         return -1;
     if (s->out)
         json_out_array_end(s->out);
-    if (api_call(&api, &claims, on_claims, &n, e) < 0)
+    if (api_call(&api, &claims, on_claims, s, e) < 0)
         return -1;
     if (s->out)
-        json_out_key(s->out, "claims"), json_out_u64(s->out, n);
+        json_out_key(s->out, "claims"), json_out_u64(s->out, s->claims);
     else
-        printf("claims    %zu\n", n);
-    return 0;
+        printf("claims    %zu\n", s->claims);
+    return show_problems(s, e);
 }
 
 /* ---- the sandboxes ---- */
@@ -227,7 +304,7 @@ static bool all_serve(const struct place_info *info)
     return true;
 }
 
-static int show_text(const struct place_info *info, const char *dir, struct err *e)
+static int show_text(const struct place_info *info, const char *dir, struct seen *s, struct err *e)
 {
     int64_t started = 0;
 
@@ -249,12 +326,12 @@ static int show_text(const struct place_info *info, const char *dir, struct err 
                json_cstr(json_get(part, "state")), (long long)pid, (long long)restarts);
     }
     (void)fflush(stdout);
-    if (ask(info, &(struct seen){ NULL }, e) < 0)
+    if (ask(info, s, e) < 0)
         return -1;
     return show_sandboxes(dir, NULL, e);
 }
 
-static int show_json(const struct place_info *info, const char *dir, struct err *e)
+static int show_json(const struct place_info *info, const char *dir, struct seen *s, struct err *e)
 {
     OWN(buf_done) struct buf text = BUF_INIT(1 << 20);
     struct json_out out;
@@ -265,7 +342,8 @@ static int show_json(const struct place_info *info, const char *dir, struct err 
     {
         json_out_key_span(&out, json_str(name)), json_out_value(&out, value);
     }
-    if (ask(info, &(struct seen){ &out }, e) < 0 || show_sandboxes(dir, &out, e) < 0)
+    s->out = &out;
+    if (ask(info, s, e) < 0 || show_sandboxes(dir, &out, e) < 0)
         return -1;
     json_out_object_end(&out);
     if (json_out_end(&out, e) < 0 || buf_addc(&text, '\n', e) < 0)
@@ -273,10 +351,19 @@ static int show_json(const struct place_info *info, const char *dir, struct err 
     return fd_write_all(1, buf_span(&text), e);
 }
 
+static void seen_done(struct seen *s)
+{
+    buf_done(&s->rows);
+    buf_done(&s->templates);
+}
+
 int status_command(int argc, char **argv)
 {
     OWN(place_done) struct place place = PLACE_INIT;
     OWN(place_info_done) struct place_info info = { 0 };
+    OWN(seen_done)
+    struct seen seen = { .rows = BUF_INIT(PROBLEMS_MAX_BYTES),
+                         .templates = BUF_INIT(TEMPLATES_MAX_BYTES) };
     struct status_options o = { 0 };
     bool is_json;
     struct err e;
@@ -288,7 +375,10 @@ int status_command(int argc, char **argv)
         return command_fail(&e, EXIT_USAGE);
     if (place_open(&place, o.data, false, &e) < 0 || place_read(&place, &info, &e) < 0)
         return command_fail_up(&e);
-    if ((is_json ? show_json(&info, place.path, &e) : show_text(&info, place.path, &e)) < 0)
+    if ((is_json ? show_json(&info, place.path, &seen, &e)
+                 : show_text(&info, place.path, &seen, &e)) < 0)
         return command_fail(&e, EXIT_FAILED);
-    return all_serve(&info) ? 0 : EXIT_NO;
+    if (!all_serve(&info))
+        return EXIT_NO;
+    return seen.problems ? EXIT_PROBLEMS : 0;
 }

@@ -1,5 +1,6 @@
 /* The file of `silica up --config`: which options it may say, and what becomes of the rest. */
 #include "base/fd.h"
+#include "base/near.h"
 #include "cli/command.h"
 #include "cli/up.h"
 #include "kube/yaml_write.h"
@@ -196,6 +197,52 @@ int up_config_print(const struct up_options *o, struct buf *out, struct err *e)
                : 0;
 }
 
+/* ---- what it names ---- */
+
+static bool has_template(const struct json *templates, const char *name, struct near *near)
+{
+    JSON_EACH(row, templates)
+    {
+        const char *known = json_cstr(json_get(row, "name"));
+
+        if (known && strcmp(known, name) == 0)
+            return true;
+        if (known)
+            near_try(near, known);
+    }
+    return false;
+}
+
+/* Of a new directory: in an old one a template may be there that no file says. */
+static int check_pools(const struct up_options *o, const struct place *place, struct err *e)
+{
+    OWN(json_doc_done) struct json_doc *ours = welcome_ours();
+    const struct json *templates =
+        o->file.templates ? o->file.templates : json_get(json_doc_root(ours), "templates");
+    char number[24];
+    size_t i = 0;
+
+    if (faccessat(place->dir.fd, "store.db", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    JSON_EACH(pool, o->file.pools)
+    {
+        const char *const path[] = { "pools", number, NULL };
+        const char *name = json_cstr(json_get(pool, "template"));
+        struct near near = { .name = name };
+
+        (void)snprintf(number, sizeof number, "%zu", i++);
+        if (!name || has_template(templates, name, &near))
+            continue;
+        (void)err_set(e, ERR_INVALID, "the template '%s' of the pool '%s' does not exist", name,
+                      json_cstr(json_get(pool, "name")));
+        if (!near_hint(&near, e))
+            err_hint(e, "add it to templates:");
+        (void)config_blame(&o->file, path, e);
+        return err_wrap(e, "'%s'", o->config);
+    }
+    return 0;
+}
+
 /* ---- for the parts ---- */
 
 static int write_welcome(const struct up_options *o, const struct place *place, struct err *e)
@@ -247,5 +294,8 @@ static int write_images(const struct up_options *o, const struct place *place, s
 
 int up_config_write(const struct up_options *o, const struct place *place, struct err *e)
 {
-    return write_welcome(o, place, e) < 0 || write_images(o, place, e) < 0 ? -1 : 0;
+    return check_pools(o, place, e) < 0 || write_welcome(o, place, e) < 0 ||
+                   write_images(o, place, e) < 0
+               ? -1
+               : 0;
 }

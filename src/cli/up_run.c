@@ -17,6 +17,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
+/* Which ports were chosen, in the data directory. */
+#define API_PORT_FILE    "port"
+#define ROUTER_PORT_FILE "router-port"
+
 #define PARTS_MAX   4
 #define PATIENCE_MS 10000 /* for a part to end; then it is killed, which loses nothing */
 
@@ -81,6 +85,9 @@ static void write_info(struct up *u)
 
 static int tell_ready(struct up *u, struct err *e)
 {
+    if (place_remember(u->place, API_PORT_FILE, u->api_fd, e) < 0 ||
+        (u->router_fd >= 0 && place_remember(u->place, ROUTER_PORT_FILE, u->router_fd, e) < 0))
+        return -1;
     log_info("up.ready", KV("addr", (const char *)u->addresses.listen));
     if (!u->o->is_child)
         up_greet(&u->addresses, u->o->data, false);
@@ -380,8 +387,9 @@ static void on_stop(void *ctx, bool is_again)
 
 static int listen_all(struct up *u, struct err *e)
 {
-    const struct place_port api = { u->o->listen, "port", 6443 };
-    const struct place_port router = { u->o->router_listen, "router-port", 8090 };
+    const struct place_port api = { u->o->listen, API_PORT_FILE, "--listen", 6443 };
+    const struct place_port router = { u->o->router_listen, ROUTER_PORT_FILE, "--router-listen",
+                                       8090 };
     const char *path = u->place->path;
     int dir_fd = u->place->dir.fd;
 

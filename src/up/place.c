@@ -153,12 +153,12 @@ static int listen_anywhere(const struct place *p, const struct place_port *port,
     return listen_on(0, ret_fd, e);
 }
 
-static int remember(const struct place *p, const char *file, int fd, struct err *e)
+int place_remember(const struct place *p, const char *file, int listen_fd, struct err *e)
 {
     struct net_addr at = { .len = sizeof at.sa };
     char text[16];
 
-    if (getsockname(fd, (struct sockaddr *)&at.sa, &at.len) < 0)
+    if (getsockname(listen_fd, (struct sockaddr *)&at.sa, &at.len) < 0)
         return err_sys(e, "cannot learn the port");
     (void)snprintf(text, sizeof text, "%u", net_addr_port(&at));
     return dir_write(p->dir.fd, file, span_cstr(text), e);
@@ -170,11 +170,16 @@ int place_listen(const struct place *p, const struct place_port *port, int *ret_
     struct net_addr at;
 
     if (port->given) {
-        if (net_addr_parse(port->given, &at, e) < 0 || net_listen_socket(&at, &fd, e) < 0)
-            return -1;
+        if (net_addr_parse(port->given, &at, e) < 0 || net_listen_socket(&at, &fd, e) < 0) {
+            if (e->sys == EADDRINUSE)
+                err_hint(e, "another program listens there: choose another port with %s",
+                         port->option);
+            else if (e->sys == EACCES)
+                err_hint(e, "ports below 1024 need a privilege: choose a higher one with %s",
+                         port->option);
+            return err_wrap(e, "%s", port->option);
+        }
     } else if (listen_anywhere(p, port, &fd, e) < 0)
-        return -1;
-    if (remember(p, port->file, fd, e) < 0)
         return -1;
     *ret_fd = take_fd(&fd);
     return 0;

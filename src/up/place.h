@@ -41,10 +41,12 @@ int place_open_log(const struct place *p, const char *part, int *ret_fd, struct 
 /* A listening socket. given: as said; NULL: on loopback, the port of last time (`file` remembers it), else `port`, else the
  * next free one up to PORTS_TRIED, else any. */
 struct place_port {
-    const char *given, *file;
+    const char *given, *file, *option; /* option: for messages on `given` */
     uint16_t port;
 };
 int place_listen(const struct place *p, const struct place_port *port, int *ret_fd, struct err *e);
+/* For the next start. Only of one that serves: a start that fails leaves nothing. */
+int place_remember(const struct place *p, const char *file, int listen_fd, struct err *e);
 /* "127.0.0.1:6443": what clients on this machine connect to. */
 int place_address(int listen_fd, char *text, size_t n, struct err *e);
 

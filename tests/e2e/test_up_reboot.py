@@ -1,5 +1,6 @@
 """Claims after their sandboxes were lost, by a killed keeper or a reboot: containers start again in place, by their restartPolicy."""
 
+import json
 import os
 import signal
 
@@ -93,6 +94,20 @@ def reboot(up):
         (up.data / name).unlink(missing_ok=True)
 
 
+def judge_healed(up, gone):
+    """What failed is listed with the command that heals it; it does."""
+    told = up.run("status", check=False)
+    heals = f"kubectl delete pod -n default {gone.sandbox}"
+    assert told.returncode == 4, told
+    assert f"problem   sandboxclaim default/{gone.name}: PodFailed: Pod failed\n          heals: {heals}\n" in told.stdout, told
+    told = up.run("status", "-o", "json", check=False)
+    assert told.returncode == 4 and [row["heals"] for row in json.loads(told.stdout)["problems"]] == [heals], told
+    up.kubectl(*heals.split()[1:])
+    wait_until(gone.is_ready, 60, f"{gone.name} is healed\n{up.said()}")
+    assert gone.ask("cat /workspace/mine") == f"{gone.name}\n"
+    assert up.run("status", check=False).returncode == 0 and up.status()["problems"] == []
+
+
 @pytest.fixture(params=["root", "user"])
 def up(request):
     with as_caller(request.param) as started:
@@ -108,6 +123,7 @@ def test_a_killed_keeper(up):
     wait_until(lambda: condition(gone.claim(), "Finished")["status"] == "True", 60, "what is not to start again has failed")
     assert condition(gone.claim(), "Ready")["reason"] == "PodFailed"
     assert gone.pod()["status"]["containerStatuses"][0]["restartCount"] == 0
+    judge_healed(up, gone)
 
 
 def test_a_reboot(up):
