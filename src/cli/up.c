@@ -25,6 +25,8 @@ static const struct opt opts[] = {
     { "--data", "SILICA_DATA", OPT_STR, AT_FIELD(data), NULL, 0, 0, "DIR", "where everything is kept; default: $XDG_STATE_HOME/silica, for root /var/lib/silica" },
     { "--config", "SILICA_CONFIG", OPT_STR, AT_FIELD(config), NULL, 0, 0, "FILE", "these options and more by a file; see --print-config" },
     { "--print-config", NULL, OPT_BOOL, AT_FIELD(is_print), NULL, 0, 0, NULL, "print what would hold, as such a file, and start nothing" },
+    { "--install", NULL, OPT_BOOL, AT_FIELD(is_install), NULL, 0, 0, NULL, "write a systemd unit that starts it so, and start nothing; printed where systemd does not run" },
+    { "--uninstall", NULL, OPT_BOOL, AT_FIELD(is_uninstall), NULL, 0, 0, NULL, "remove that unit" },
     { "--listen", NULL, OPT_STR, AT_FIELD(listen), NULL, 0, 0, "HOST:PORT", "of the API server; default: loopback, the port of last time, else 6443 or the next free one", "Serving" },
     { "--router-listen", NULL, OPT_STR, AT_FIELD(router_listen), NULL, 0, 0, "HOST:PORT", "of the router; default: loopback, the port of last time, else 8090 or the next free one" },
     { "--router-workers", NULL, OPT_STR, AT_FIELD(router_workers), NULL, 0, 0, "N", "processes of the router; default: one, on machines with four processors or more one for two of them, at most four; 0 or auto: one for each" },
@@ -236,6 +238,10 @@ int up_command(int argc, char **argv)
         return command_fail(&e, EXIT_USAGE);
     if (o.is_print)
         return print_config(&o);
+    if (o.is_install || o.is_uninstall)
+        return (o.is_install ? up_unit_install(&o, argc, argv, &e) : up_unit_remove(&e)) < 0
+                   ? command_fail(&e, EXIT_FAILED)
+                   : 0;
     if (place_open(&place, o.data, true, &e) < 0)
         return command_fail(&e, EXIT_FAILED);
     if (o.is_detached && !o.is_child)

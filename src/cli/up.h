@@ -19,7 +19,8 @@ struct up_options {
     struct box_limits limits,
         all; /* of a sandbox that asks for none, and of all together; 0: the node's defaults */
     uint64_t ready_fd, pod_port_min, max_pods, namespace_objects, namespace_bytes;
-    bool is_detached, is_child, is_loud, is_help, is_print, is_every_address;
+    bool is_detached, is_child, is_loud, is_help, is_print, is_install, is_uninstall,
+        is_every_address;
     struct config file; /* of `config` */
     uint64_t disk_floor_bytes;
 };
@@ -42,6 +43,10 @@ int up_config_print(const struct up_options *o, struct buf *out, struct err *e);
  * table of images. */
 int up_config_write(const struct up_options *o, const struct place *place, struct err *e);
 #define UP_WELCOME_FILE "welcome.json"
+
+/* up_unit.c: the unit of systemd, a system's for root, else a user's. On stdout where systemd does not run. argv: of `up`. */
+int up_unit_install(const struct up_options *o, int argc, char **argv, struct err *e);
+int up_unit_remove(struct err *e);
 
 /* up_text.c */
 void up_add_addresses(const struct up_addresses *a, struct json_out *out);

@@ -44,8 +44,7 @@ int dir_default(const char *given, char **ret, struct err *e)
     return 0;
 }
 
-/* mkdir -p; what is missing becomes the owner's alone. */
-static int make_path(const char *path, struct err *e)
+int dir_make_path(const char *path, struct err *e)
 {
     OWN_MEM char *copy = own_strdup(path);
 
@@ -70,7 +69,7 @@ int dir_open(struct dir *d, const char *path, bool makes_it, struct err *e)
     OWN_FD int fd = -1;
     OWN_FD int boxes_fd = -1;
 
-    if (makes_it && make_path(path, e) < 0)
+    if (makes_it && dir_make_path(path, e) < 0)
         return -1;
     /* by path: the owner may have linked it elsewhere. */
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

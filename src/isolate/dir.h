@@ -47,6 +47,8 @@ int dir_default(const char *given, char **ret, struct err *e);
 /* makes_it: with its parents, where they are missing; else ERR_NOT_FOUND. ERR_DENIED: it is another's, or others can
  * enter it. */
 int dir_open(struct dir *d, const char *path, bool makes_it, struct err *e);
+/* mkdir -p; what is missing becomes the owner's alone. */
+int dir_make_path(const char *path, struct err *e);
 void dir_done(struct dir *d);
 
 /* Letters, digits, '.', '_' and '-', the first a letter or digit; BOX_NAME_MAX_BYTES at most. ERR_INVALID. */
