@@ -1,8 +1,10 @@
 #include "cli/grant.h"
 
 #include "base/json.h"
+#include "base/near.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define RBAC "rbac.authorization.k8s.io"
 
@@ -102,11 +104,47 @@ static int ask_token(struct granting *g, struct err *e)
                     take_token, g, e);
 }
 
+struct roles {
+    const char *name;
+    bool is_there;
+    struct err e; /* that it is not, with the one that was meant */
+};
+
+static void on_roles(void *ctx, const struct kube_answer *answer)
+{
+    struct roles *r = ctx;
+    struct near near = { .name = r->name };
+
+    for (size_t i = 0; i < answer->item_count; i++) {
+        near_try(&near, object_name(answer->items[i]));
+        r->is_there |= strcmp(object_name(answer->items[i]), r->name) == 0;
+    }
+    (void)err_set(&r->e, ERR_NOT_FOUND, "there is no ClusterRole '%s'", r->name);
+    if (!near_hint(&near, &r->e))
+        err_hint(&r->e, "`kubectl get clusterroles` lists them");
+}
+
+/* A binding to a role that is not there is an object like any other, and gives nothing. */
+static int check_role(struct granting *g, struct err *e)
+{
+    const struct kube_request list = { .verb = KUBE_LIST,
+                                       .kind = kind_find(RBAC, NULL, "clusterroles") };
+    struct roles roles = { .name = g->grant->role };
+
+    if (api_call(g->api, &list, on_roles, &roles, e) < 0)
+        return -1;
+    if (roles.is_there)
+        return 0;
+    *e = roles.e;
+    return -1;
+}
+
 int grant_token(struct api *api, const struct grant *grant, struct buf *token, struct err *e)
 {
     struct granting given = { grant, api, token }, *g = &given;
 
-    return create_named(g, "namespaces", NULL, g->grant->namespace, e) < 0 ||
+    return check_role(g, e) < 0 ||
+                   create_named(g, "namespaces", NULL, g->grant->namespace, e) < 0 ||
                    create_named(g, "serviceaccounts", g->grant->namespace, g->grant->name, e) < 0 ||
                    bind_role(g, e) < 0 || ask_token(g, e) < 0
                ? -1

@@ -62,3 +62,12 @@ def test_a_pool_whose_template_is_gone():
             "spec": {"replicas": 1, "sandboxTemplateRef": {"name": "nowhere"}}}))
         told = served.run("status", check=False)
         assert told.returncode == 4 and "problem   sandboxwarmpool default/empty: " in told.stdout, told
+
+
+def test_a_role_that_does_not_exist():
+    with Up() as served:
+        done = served.run("token", "-n", "team-x", "--role", "edti", check=False)
+        assert (done.returncode, done.stdout) == (125, ""), done
+        assert done.stderr == "silica: there is no ClusterRole 'edti'\nhint: did you mean 'edit'?\n", done
+        assert served.kubectl("get", "namespace", "team-x", check=False).returncode != 0, "nothing was made"
+        assert served.run("token", "-n", "team-x", "--role", "view").stdout
