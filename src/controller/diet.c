@@ -2,6 +2,7 @@
 
 #include "controller/condition.h"
 #include "controller/keys.h"
+#include "controller/pod_waiting.h"
 
 static struct json_node *spec_of(const struct object *pod, struct json_edit *ed)
 {
@@ -13,16 +14,23 @@ static struct json_node *spec_of(const struct object *pod, struct json_edit *ed)
     return kept;
 }
 
-/* A node says much more of a Pod than we ask: containers, images, other conditions. */
+/* A node says much more of a Pod than we ask: containers that run, images, other conditions. */
 static struct json_node *status_of(const struct object *pod, struct json_edit *ed)
 {
     static const char *const names[] = { "phase", "podIPs" };
+    static const char *const lists[] = { "initContainerStatuses", "containerStatuses" };
     static const char *const types[] = { COND_READY, COND_POD_SCHEDULED, COND_POD_ADDRESSES };
     const struct json *status = object_member(pod, "status");
     struct json_node *kept = json_edit_object(ed), *conditions;
 
     EACH(name, names)
         json_node_set(kept, *name, json_edit_view(ed, json_get(status, *name)));
+    EACH(list, lists) {
+        struct json_node *waiting = pod_waiting_keep(json_get(status, *list), ed);
+
+        if (waiting)
+            json_node_set(kept, *list, waiting);
+    }
     if (!json_get(status, "conditions"))
         return kept;
     conditions = json_node_set(kept, "conditions", json_edit_array(ed));

@@ -23,6 +23,13 @@ static const struct row {
       "{\"metadata\":{\"name\":\"a\"},\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":\"1.1.1.1\"}],"
       "\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"r\"},{\"type\":\"PodScheduled\","
       "\"status\":\"True\"}]},\"spec\":{}}" },
+    { "a container that waits, and others",
+      "{\"metadata\":{\"name\":\"a\"},\"spec\":{},\"status\":{\"phase\":\"Pending\",\"containerStatuses\":["
+      "{\"name\":\"a\",\"image\":\"x\",\"state\":{\"running\":{}}},{\"name\":\"b\",\"image\":\"y\",\"state\":{"
+      "\"waiting\":{\"reason\":\"ErrImagePull\",\"message\":\"m\"}}},{\"name\":\"c\",\"state\":{\"waiting\":{"
+      "\"reason\":\"PodInitializing\"}}}]}}",
+      "{\"metadata\":{\"name\":\"a\"},\"spec\":{},\"status\":{\"phase\":\"Pending\",\"containerStatuses\":[{"
+      "\"name\":\"b\",\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\",\"message\":\"m\"}}}]}}" },
     { "no node yet", "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[]}}",
       "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}" },
     { "nothing but a name", "{\"metadata\":{\"name\":\"a\"}}",

@@ -6,8 +6,10 @@
 #include "controller/expiry.h"
 #include "controller/keys.h"
 #include "controller/limits.h"
+#include "controller/members.h"
 #include "controller/names.h"
 #include "controller/pod.h"
+#include "controller/pod_waiting.h"
 #include "controller/sandbox_status.h"
 #include "controller/volume.h"
 
@@ -303,6 +305,32 @@ static void tell_fault(struct sandbox_pass *p)
                                 .note = has_conflict ? p->conflict : buf_cstr(&p->pass.faults) });
 }
 
+/* A pool is made of its members: what keeps one from its start is told of the pool too, where people look first. */
+static void tell_pool(struct sandbox_pass *p)
+{
+    const struct json *ready =
+        condition_find(object_at(p->sandbox, "status.conditions"), COND_READY);
+    const char *before = json_cstr(json_get(ready, "message"));
+    char why[POD_WAITING_BYTES], note[POD_WAITING_BYTES + 400];
+    struct object_owner owner;
+    struct object *pool;
+
+    if (!p->pod || !*pod_waiting(p->pod, why) || (before && strstr(before, why)) ||
+        !p->pass.shared->of[SHARED_POOLS] || !member_owner(p->sandbox, &owner))
+        return;
+    pool = shared_get(p->pass.shared, SHARED_POOLS, object_namespace(p->sandbox), owner.name);
+    if (!pool)
+        return;
+    (void)snprintf(note, sizeof note, "sandbox \"%s\" does not become ready: %s",
+                   object_name(p->sandbox), why);
+    event_emit(p->pass.shared->events, &(struct event){ .about = pool,
+                                                        .controller = SANDBOX_MANAGER,
+                                                        .is_warning = true,
+                                                        .reason = "SandboxNotReady",
+                                                        .action = "Reconciling",
+                                                        .note = note });
+}
+
 static void got_status(void *self, const struct kube_answer *answer)
 {
     struct sandbox_pass *p = self;
@@ -373,6 +401,7 @@ static void do_status(struct sandbox_pass *p)
     struct json_node *status;
 
     tell_fault(p);
+    tell_pool(p);
     if (is_beginning(p, &facts)) {
         p->state = AT_OVER;
         return;

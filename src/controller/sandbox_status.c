@@ -5,9 +5,12 @@
 #include "controller/limits.h"
 #include "controller/names.h"
 #include "controller/pod.h"
+#include "controller/pod_waiting.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define POD_MESSAGE_BYTES (POD_WAITING_BYTES + 128)
 
 /* The status in the making. */
 struct making {
@@ -143,18 +146,30 @@ static void say_scheduled(struct making *m)
 
 /* ---- Ready ---- */
 
-static const char *pod_message(const struct object *pod, bool *ret_is_ready, char *text,
-                               size_t size)
+/* The public words, and behind them what its users would have to look for in the Pod. */
+static const char *unready_message(const struct object *pod, char text[POD_MESSAGE_BYTES])
+{
+    char why[POD_WAITING_BYTES];
+
+    (void)pod_waiting(pod, why);
+    if (strcmp(phase_of(pod), "Running") != 0)
+        (void)snprintf(text, POD_MESSAGE_BYTES, "Pod exists with phase: %.64s%s%s", phase_of(pod),
+                       *why ? "; " : "", why);
+    else
+        (void)snprintf(text, POD_MESSAGE_BYTES, "Pod is Running but not Ready%s%s",
+                       *why ? "; " : "", why);
+    return text;
+}
+
+static const char *pod_message(const struct object *pod, bool *ret_is_ready,
+                               char text[POD_MESSAGE_BYTES])
 {
     *ret_is_ready = false;
     if (!pod)
         return "Pod does not exist";
-    if (strcmp(phase_of(pod), "Running") != 0) {
-        (void)snprintf(text, size, "Pod exists with phase: %s", phase_of(pod));
-        return text;
-    }
-    if (!condition_is(pod_conditions(pod), "Ready", "True"))
-        return "Pod is Running but not Ready";
+    if (strcmp(phase_of(pod), "Running") != 0 ||
+        !condition_is(pod_conditions(pod), "Ready", "True"))
+        return unready_message(pod, text);
     if (!json_count(object_at(pod, "status.podIPs")))
         return "Pod is Ready but has no podIPs yet";
     *ret_is_ready = true;
@@ -164,10 +179,10 @@ static const char *pod_message(const struct object *pod, bool *ret_is_ready, cha
 static void say_dependencies(struct making *m)
 {
     const struct sandbox_facts *f = m->f;
-    char phase[128], text[256];
+    char text[POD_MESSAGE_BYTES + 64], unready[POD_MESSAGE_BYTES];
     const char *service = "";
     bool is_ready;
-    const char *pod = pod_message(f->pod, &is_ready, phase, sizeof phase);
+    const char *pod = pod_message(f->pod, &is_ready, unready);
 
     if (f->is_service_required) {
         service = f->has_service ? "; Service Exists" : "; Service does not exist";

@@ -51,6 +51,20 @@ static const struct row {
       NOT_SUSPENDED "Ready=False DependenciesNotReady Pod does not exist; Service Exists\n" },
     { "pending", 0, POD("'phase':'Pending'"), NULL, NULL,
       NOT_SUSPENDED NOT_YET "Ready=False DependenciesNotReady Pod exists with phase: Pending\n" },
+    { "its image is not there", SERVICE | HAS,
+      POD("'phase':'Pending','containerStatuses':[{'name':'a','state':{'running':{}}},{'name':'b','state':{"
+          "'waiting':{'reason':'ErrImagePull','message':'no image x'}}}]"),
+      NULL, NULL,
+      NOT_SUSPENDED NOT_YET
+      "Ready=False DependenciesNotReady Pod exists with phase: Pending; container \"b\": "
+      "ErrImagePull: no image x; Service Exists\n" },
+    { "a crash, of one that prepares it", 0,
+      POD("'phase':'Running','initContainerStatuses':[{'name':'i','state':{'waiting':{'reason':'CrashLoopBackOff'}}}],"
+          "'containerStatuses':[{'name':'c','state':{'waiting':{'reason':'PodInitializing'}}}]"),
+      NULL, NULL,
+      NOT_SUSPENDED NOT_YET
+      "Ready=False DependenciesNotReady Pod is Running but not Ready; container \"i\": "
+      "CrashLoopBackOff\n" },
     { "no phase yet", 0, POD(""), NULL, NULL,
       NOT_SUSPENDED NOT_YET "Ready=False DependenciesNotReady Pod exists with phase: \n" },
     { "running, not ready", 0, POD("'phase':'Running'"), NULL, NULL,

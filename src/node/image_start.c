@@ -61,6 +61,11 @@ int image_start_make(const struct image *im, const struct json *container, const
     words = joined(command, args);
     has_options_only = im->has_options && !command[0];
     *ret = (struct image_start){ 0 };
+    if (im->is_substitute)
+        notes_add(notes, "ImageSubstituted",
+                  "image \"%s\" is not pulled here: this machine's own programs run in its place "
+                  "(%s)",
+                  name ? name : "", im->root_name);
     if (im->is_server && (!words[0] || has_options_only ||
                           image_any_fits(im->server_commands, span_cstr(words[0])))) {
         ret->is_server = true;

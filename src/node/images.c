@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The rows behind the operator's. Public names of servers that silica-runtime takes the place of; then names that people
  * use for "any Linux"; then what stays up and does nothing. */
@@ -15,11 +16,15 @@ static const char defaults[] =
     "images:\n"
     "- {names: ['*/sandboxd*', '*/silica-runtime*'], root: host, server: true, serverOptions: true,\n"
     "   serverCommands: [sandboxd, '*/sandboxd', silica-runtime, '*/silica-runtime']}\n"
-    "- {names: ['*/python-runtime-sandbox*', 'python:*'], root: host, server: true,\n"
+    "- {names: ['*/silica-python:*'], root: host, server: true, serverOptions: true}\n"
+    "- {names: ['*/python-runtime-sandbox*'], root: host, server: true,\n"
+    "   serverCommands: [uvicorn, '*/uvicorn'], workingDir: /app}\n"
+    "- {names: ['python:*'], root: host, server: true, substitute: true,\n"
     "   serverCommands: [uvicorn, '*/uvicorn'], workingDir: /app}\n"
     "- {names: [host], root: host, command: [sleep, infinity]}\n"
     "- {names: ['*/pause:*'], root: host, command: [sleep, infinity]}\n"
-    "- {names: ['busybox:*', 'debian:*', 'ubuntu:*', 'alpine:*'], root: host, command: [sh]}\n";
+    "- {names: ['busybox:*', 'debian:*', 'ubuntu:*', 'alpine:*'], root: host, substitute: true,\n"
+    "   command: [sh]}\n";
 
 struct images {
     struct json_doc *own, *ours; /* the operator's rows, or NULL; and ours, or NULL */
@@ -28,7 +33,8 @@ struct images {
     char **texts; /* that rows point to */
     size_t text_count;
     char *dir;
-    int dir_fd; /* -1: not from a file */
+    char *root_name; /* what 'host' is */
+    int dir_fd;      /* -1: not from a file */
     struct stat seen;
 };
 
@@ -46,12 +52,53 @@ void images_free(struct images *t)
     json_doc_unref(t->ours);
     own_fd_close(&t->dir_fd);
     free(t->dir);
+    free(t->root_name);
     free(t);
 }
 
 static void images_done(struct images **t)
 {
     images_free(*t);
+}
+
+/* ---- what the root of this machine is ---- */
+
+/* PRETTY_NAME="Debian GNU/Linux 12 (bookworm)", with or without quotes. */
+static struct span pretty_name(struct span text)
+{
+    struct span line;
+
+    while (span_cut(&text, '\n', &line)) {
+        if (!span_starts(line, "PRETTY_NAME="))
+            continue;
+        line = span_skip(line, strlen("PRETTY_NAME="));
+        if (line.n > 1 && (line.p[0] == '"' || line.p[0] == '\'') &&
+            line.p[line.n - 1] == line.p[0])
+            line = span_slice(line, 1, line.n - 1);
+        return line;
+    }
+    return SPAN("Linux");
+}
+
+/* "Debian GNU/Linux 12 (bookworm), python3.11"; the caller's. */
+static char *host_root_name(void)
+{
+    OWN(buf_done) struct buf text = BUF_INIT(64 * 1024);
+    char python[64] = "";
+    struct span name;
+    ssize_t n = readlink("/usr/bin/python3", python, sizeof python - 1);
+    char *made, *last;
+    struct err e;
+
+    (void)fd_read_file("/etc/os-release", &text, &e); /* without one it is some Linux */
+    name = pretty_name(buf_span(&text));
+    if (n > 0)
+        python[n] = '\0';
+    last = strrchr(python, '/');
+    if (asprintf(&made, "%.*s%s%s", (int)MIN(name.n, (size_t)128), (const char *)name.p,
+                 n > 0 ? ", " : "", last ? last + 1 : python) < 0)
+        abort();
+    return made;
 }
 
 /* ---- a row ---- */
@@ -160,6 +207,7 @@ static int read_root(struct images *t, const struct json *row, struct image *im,
     if (asprintf(&id, "silica://%s", im->root) < 0)
         abort();
     im->id = keep(t, id);
+    im->root_name = t->root_name;
     im->cwd = json_cstr(cwd);
     if (cwd && (!im->cwd || im->cwd[0] != '/'))
         return err_set(e, ERR_INVALID, "workingDir is no absolute path");
@@ -168,9 +216,9 @@ static int read_root(struct images *t, const struct json *row, struct image *im,
 
 static int read_row(struct images *t, const struct json *row, struct image *im, struct err *e)
 {
-    static const char *const keys[] = { "names",         "root",    "server", "serverCommands",
-                                        "serverOptions", "command", "env",    "ports",
-                                        "workingDir" };
+    static const char *const keys[] = { "names",         "root",       "server",  "serverCommands",
+                                        "serverOptions", "substitute", "command", "env",
+                                        "ports",         "workingDir" };
     static const uint16_t server_ports[] = { 8888, 8080, 9090 };
 
     if (json_type(row) != JSON_OBJECT)
@@ -179,7 +227,8 @@ static int read_row(struct images *t, const struct json *row, struct image *im, 
         read_list(row, "serverCommands", &im->server_commands, e) < 0 ||
         read_list(row, "command", &im->command, e) < 0 ||
         read_flag(row, "server", &im->is_server, e) < 0 ||
-        read_flag(row, "serverOptions", &im->has_options, e) < 0 || read_root(t, row, im, e) < 0 ||
+        read_flag(row, "serverOptions", &im->has_options, e) < 0 ||
+        read_flag(row, "substitute", &im->is_substitute, e) < 0 || read_root(t, row, im, e) < 0 ||
         read_ports(row, im, e) < 0)
         return -1;
     if (!json_count(im->names))
@@ -241,6 +290,7 @@ int images_parse(struct span text, const char *dir, struct images **ret, struct 
     bool has_defaults = true;
 
     t->dir = own_strdup(dir);
+    t->root_name = host_root_name();
     t->dir_fd = -1;
     if (text.n && read_own(t, text, &has_defaults, e) < 0)
         return -1;

@@ -7,6 +7,7 @@
  *         root: host              # the only root there is today
  *         server: true            # silica-runtime is what such an image starts
  *         serverCommands: [sandboxd]   # first words of a Pod's command that mean that server too
+ *         substitute: true        # the name promises something else: an Event ImageSubstituted says what there is
  *         serverOptions: true     # a Pod's args without a command are options for it; else they are a command
  *         command: [sleep, infinity]   # what it starts where it is no server and the Pod gives neither command nor args
  *         env: {NAME: value}
@@ -36,6 +37,8 @@ struct image {
     const char *id;   /* as status.containerStatuses.imageID shows it */
     bool is_server;
     bool has_options;
+    bool is_substitute;                         /* the name is another system's */
+    const char *root_name;                      /* what the root is, for people */
     const struct json *names, *server_commands; /* lists of patterns */
     const struct json *command;                 /* list of words, or NULL */
     const char *const *env;                     /* NULL-terminated NAME=value */

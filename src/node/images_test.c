@@ -16,6 +16,7 @@ static const struct row {
 } rows[] = {
     { "registry.example/agent-sandbox/python-runtime-sandbox:v0.1.0", NULL, "server" },
     { "python-runtime-sandbox", "Always", "server" },
+    { "silica-python:0.1.0", NULL, "server" },
     { "localhost:5000/python-runtime-sandbox-slim:x", NULL, "server" },
     { "registry.example/sandboxd@sha256:00ff", "Never", "server" },
     { "python:3.12-slim", "IfNotPresent", "server" },
@@ -83,7 +84,7 @@ static const struct table_row {
     { "JSON", "{\"defaults\":false,\"images\":[{\"names\":[\"*\"],\"root\":\"host\"}]}", NULL },
     { "everything",
       "images:\n- names: ['mine:1']\n  root: host\n  server: true\n  serverCommands: [x]\n"
-      "  serverOptions: true\n  env: {A: b}\n  ports: [1, 65535]\n  workingDir: /w\n",
+      "  serverOptions: true\n  substitute: true\n  env: {A: b}\n  ports: [1, 65535]\n  workingDir: /w\n",
       NULL },
     { "not YAML", "images: [", "yaml: " },
     { "not a map", "[1]", "it is a array, not a map" },
@@ -205,7 +206,11 @@ static void what_is_run(void **state)
         words_of(start.is_server ? start.options : start.command, &got);
         if (!r->want || strcmp(buf_cstr(&got), r->want) != 0)
             fail_msg("%s: '%s', not '%s'", r->name, buf_cstr(&got), r->want);
-        assert_int_equal(notes.n, r->has_note);
+        assert_int_equal(notes.n, r->has_note + im->is_substitute);
+        if (im->is_substitute) {
+            assert_string_equal(notes.v[0].reason, "ImageSubstituted");
+            assert_non_null(strstr(notes.v[0].message, "programs run in its place ("));
+        }
     }
     images_free(t);
     testpod_free();
