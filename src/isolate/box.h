@@ -45,7 +45,8 @@ struct box_bind {
 struct box_limits {
     uint64_t memory_bytes;
     uint64_t pids;
-    uint64_t cpu_milli; /* 1000 is one processor */
+    uint64_t cpu_milli;  /* 1000 is one processor */
+    uint64_t cpu_shares; /* of what others want too: 1024 is a process's; a weight, and no limit */
 };
 
 /* Whose child a box is and which namespaces it does not make: for the spawner. All zero: ours, with namespaces of its

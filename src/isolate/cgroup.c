@@ -239,6 +239,17 @@ static int limit_cpu(const struct cgroup *cg, uint64_t milli, struct err *e)
     return write_number(dir, "cpu.cfs_quota_us", e, "%llu", quota_us);
 }
 
+/* The kernel's own default is 1024 in v1, which is 100 in v2. */
+static int weigh_cpu(const struct cgroup *cg, uint64_t shares, struct err *e)
+{
+    const char *dir = dir_of_limit(cg, CGROUP_CPU);
+    unsigned long long n = MIN(MAX(shares, 2ull), 262144ull);
+
+    if (cg->is_v2[CGROUP_CPU])
+        return write_number(dir, "cpu.weight", e, "%llu", MIN(MAX(n * 100 / 1024, 1ull), 10000ull));
+    return write_number(dir, "cpu.shares", e, "%llu", n);
+}
+
 static void add_missing(struct buf *missing, const char *what, const struct err *why, struct err *e)
 {
     struct err full;
@@ -248,8 +259,16 @@ static void add_missing(struct buf *missing, const char *what, const struct err 
     (void)buf_addf(missing, &full, "%s%s", missing->n ? ", " : "", what); /* three words */
 }
 
+static bool is_limited(const struct box_limits *l, enum cgroup_kind kind)
+{
+    return kind == CGROUP_MEMORY ? l->memory_bytes
+           : kind == CGROUP_PIDS ? l->pids
+                                 : kind == CGROUP_CPU && (l->cpu_milli || l->cpu_shares);
+}
+
 /* The group of a limit, and the limit. */
-static int make_limit(struct making *m, enum cgroup_kind kind, uint64_t n, struct err *e)
+static int make_limit(struct making *m, enum cgroup_kind kind, const struct box_limits *l,
+                      struct err *e)
 {
     bool is_there = *m->cg->dirs[kind];
 
@@ -257,9 +276,13 @@ static int make_limit(struct making *m, enum cgroup_kind kind, uint64_t n, struc
         return -1;
     if (is_there)
         return 0;
-    return kind == CGROUP_MEMORY ? limit_memory(m->cg, n, e)
-           : kind == CGROUP_PIDS ? limit_pids(m->cg, n, e)
-                                 : limit_cpu(m->cg, n, e);
+    if (kind != CGROUP_CPU)
+        return kind == CGROUP_MEMORY ? limit_memory(m->cg, l->memory_bytes, e)
+                                     : limit_pids(m->cg, l->pids, e);
+    if (l->cpu_shares && l->cpu_shares != DEFAULT_CPU_SHARES &&
+        weigh_cpu(m->cg, l->cpu_shares, e) < 0)
+        return -1;
+    return l->cpu_milli ? limit_cpu(m->cg, l->cpu_milli, e) : 0;
 }
 
 static void name_leaf(struct making *m, const char *name)
@@ -284,28 +307,26 @@ void cgroup_make(struct cgroup *cg, const struct cgroup *parent, const char *nam
 
         (void)make_dir(&m, CGROUP_FREEZER, &ignored);
     }
-    if (limits->pids && make_limit(&m, CGROUP_PIDS, limits->pids, &(struct err){ 0 }) < 0)
+    if (limits->pids && make_limit(&m, CGROUP_PIDS, limits, &(struct err){ 0 }) < 0)
         cg->is_v2[CGROUP_PIDS] = false;
-    if (limits->memory_bytes && make_limit(&m, CGROUP_MEMORY, limits->memory_bytes, &why) < 0)
+    if (limits->memory_bytes && make_limit(&m, CGROUP_MEMORY, limits, &why) < 0)
         add_missing(missing, "memory", &why, e);
-    if (limits->cpu_milli && make_limit(&m, CGROUP_CPU, limits->cpu_milli, &why) < 0)
+    if (is_limited(limits, CGROUP_CPU) && make_limit(&m, CGROUP_CPU, limits, &why) < 0 &&
+        limits->cpu_milli)
         add_missing(missing, "cpu", &why, e);
 }
 
 void cgroup_make_ahead(struct cgroup *cg, const struct cgroup *parent,
                        const struct box_limits *limits)
 {
-    const uint64_t numbers[CGROUP_KINDS] = { [CGROUP_MEMORY] = limits->memory_bytes,
-                                             [CGROUP_PIDS] = limits->pids,
-                                             [CGROUP_CPU] = limits->cpu_milli };
     struct making m = { .cg = cg, .parent = parent };
     struct err ignored;
 
     *cg = (struct cgroup){ 0 };
     name_leaf(&m, "next");
     for (enum cgroup_kind kind = 0; kind < CGROUP_KINDS; kind++)
-        if (numbers[kind] && *cgroup_host()->dirs[kind])
-            (void)make_limit(&m, kind, numbers[kind], &ignored);
+        if (is_limited(limits, kind) && *cgroup_host()->dirs[kind])
+            (void)make_limit(&m, kind, limits, &ignored);
 }
 
 void cgroup_limit(const struct cgroup *cg, const struct box_limits *limits, struct buf *missing,
@@ -319,6 +340,9 @@ void cgroup_limit(const struct cgroup *cg, const struct box_limits *limits, stru
     if (limits->memory_bytes &&
         (!dir_of_limit(cg, CGROUP_MEMORY) || limit_memory(cg, limits->memory_bytes, &why) < 0))
         add_missing(missing, "memory", &why, e);
+    if (limits->cpu_shares && dir_of_limit(cg, CGROUP_CPU) &&
+        weigh_cpu(cg, limits->cpu_shares, &why) < 0)
+        add_missing(missing, "weight", &why, e);
     if (limits->cpu_milli &&
         (!dir_of_limit(cg, CGROUP_CPU) || limit_cpu(cg, limits->cpu_milli, &why) < 0))
         add_missing(missing, "cpu", &why, e);

@@ -6,7 +6,7 @@
 static bool has_same_kinds(const struct box_limits *a, const struct box_limits *b)
 {
     return !a->memory_bytes == !b->memory_bytes && !a->pids == !b->pids &&
-           !a->cpu_milli == !b->cpu_milli;
+           !a->cpu_milli == !b->cpu_milli && !a->cpu_shares == !b->cpu_shares;
 }
 
 static bool has_v1(void)

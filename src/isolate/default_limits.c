@@ -54,7 +54,8 @@ uint64_t default_limits_reserve(const struct machine *m)
 struct box_limits default_limits_all(const struct machine *m)
 {
     return (struct box_limits){ .memory_bytes = m->memory_bytes - default_limits_reserve(m),
-                                .pids = m->pid_max / 4 * 3 };
+                                .pids = m->pid_max / 4 * 3,
+                                .cpu_shares = DEFAULT_CPU_SHARES };
 }
 
 struct box_limits default_limits_one(const struct machine *m)
@@ -62,7 +63,8 @@ struct box_limits default_limits_one(const struct machine *m)
     struct box_limits all = default_limits_all(m);
 
     return (struct box_limits){ .memory_bytes = MIN(m->memory_bytes / 4, all.memory_bytes),
-                                .pids = m->pid_max ? MIN((uint64_t)DEFAULT_PIDS, all.pids) : 0 };
+                                .pids = m->pid_max ? MIN((uint64_t)DEFAULT_PIDS, all.pids) : 0,
+                                .cpu_shares = DEFAULT_CPU_SHARES };
 }
 
 struct box_limits default_limits_fill(const struct box_limits *asked,
@@ -72,6 +74,7 @@ struct box_limits default_limits_fill(const struct box_limits *asked,
 
     l.memory_bytes = l.memory_bytes ? l.memory_bytes : defaults->memory_bytes;
     l.pids = l.pids ? l.pids : defaults->pids;
+    l.cpu_shares = l.cpu_shares ? l.cpu_shares : defaults->cpu_shares;
     l.cpu_milli = l.cpu_milli ? l.cpu_milli : defaults->cpu_milli;
     return l;
 }

@@ -1,5 +1,7 @@
 #include "isolate/default_limits.h"
 
+#include "isolate/limits.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -63,6 +65,9 @@ static void decisions(void **state)
         struct box_limits one = default_limits_one(&r->machine);
         struct box_limits all = default_limits_all(&r->machine);
 
+        assert_int_equal(one.cpu_shares, DEFAULT_CPU_SHARES);
+        assert_int_equal(all.cpu_shares, DEFAULT_CPU_SHARES);
+        one.cpu_shares = all.cpu_shares = 0;
         if (memcmp(&one, &r->one, sizeof one) != 0 || memcmp(&all, &r->all, sizeof all) != 0)
             fail_msg("%s: one %llu %llu, all %llu %llu", r->name,
                      (unsigned long long)one.memory_bytes, (unsigned long long)one.pids,

@@ -33,6 +33,7 @@
 #define SOCKET_WRITE_SIZES "4096 16384 262144"
 #define BOX_OOM_SCORE_ADJ     500 /* of all in sandboxes: as if each had half of the machine's memory besides its own */
 #define DEFAULT_PIDS          1024         /* of a sandbox without a limit of its own: a build tool's; a fork bomb ends there */
+#define DEFAULT_CPU_SHARES    1024 /* of each sandbox among them, and of all together beside one process of the machine's */
 #define DEFAULT_RESERVE_BYTES (1ull << 30) /* of memory, at least, that all sandboxes together leave to the machine */
 #define DEFAULT_RESERVE_PART  10           /* or this part of it, where that is more */
 

@@ -114,6 +114,8 @@ int spec_write(const struct spec *s, struct buf *out, struct err *e)
     put_u64(&w, "cpu_milli", box->limits.cpu_milli);
     put_u64(&w, "default_memory_bytes", box->defaults.memory_bytes);
     put_u64(&w, "default_pids", box->defaults.pids);
+    put_u64(&w, "default_cpu_shares", box->defaults.cpu_shares);
+    put_u64(&w, "cpu_shares", box->limits.cpu_shares);
     put_bool(&w, "best_effort", box->is_best_effort);
     put_list(&w, "runtime_args", box->runtime_args);
     json_out_object_end(&w.out);
@@ -269,6 +271,8 @@ static void read_box(struct reader *r, struct box_spec *box)
     box->limits.cpu_milli = get_u64(r, "cpu_milli", UINT32_MAX);
     box->defaults.memory_bytes = get_u64(r, "default_memory_bytes", UINT64_MAX);
     box->defaults.pids = get_u64(r, "default_pids", UINT64_MAX);
+    box->defaults.cpu_shares = get_u64(r, "default_cpu_shares", UINT32_MAX);
+    box->limits.cpu_shares = get_u64(r, "cpu_shares", UINT32_MAX);
     box->is_best_effort = get_bool(r, r->object, "best_effort");
     box->runtime_args = get_list(r, "runtime_args");
 }

@@ -145,7 +145,13 @@ static uint64_t in_units(const struct quantity *q, int64_t unit)
 static void read_resources(const struct json *container, struct security *s, struct notes *notes)
 {
     const char *name = json_cstr(json_get(container, "name"));
+    struct quantity cpu;
 
+    /* A weight among sandboxes: as many shares a processor as kubelets give. */
+    if (downward_amount(json_get(json_get(json_get(container, "resources"), "requests"), "cpu"),
+                        &cpu) &&
+        cpu.nano > 0)
+        s->limits.cpu_shares = MAX(in_units(&cpu, NANO_PER_MILLI) * 1024 / 1000, (uint64_t)2);
     JSON_MEMBERS(key, value, json_get(json_get(container, "resources"), "limits"))
     {
         struct quantity q;

@@ -214,6 +214,29 @@ def figure(name):
     return next(int(l.split()[1]) << 10 for l in pathlib.Path("/proc/meminfo").read_text().splitlines() if l.startswith(name + ":"))
 
 
+LOOPS = """
+import os, resource, sys, time
+for _ in range(%d):
+    if os.fork() == 0:
+        end = time.monotonic() + 4
+        while time.monotonic() < end: pass
+        os._exit(0)
+while True:
+    try: os.wait()
+    except ChildProcessError: break
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime)
+"""
+
+
+@pytest.mark.parametrize("up", ["root"], indirect=True)
+def test_one_busy_process_has_its_part_beside_a_sandbox_of_many(up, neighbours):
+    processors = os.cpu_count()
+    many, one = (spawn_in(up, pod, LOOPS % n) for pod, n in zip(neighbours[1:], (8 * processors, 1)))
+    many, one = (float(p.communicate(timeout=60)[0]) for p in (many, one))
+    assert one / (many / processors) > 0.3, "an eighth, if each process had the same"
+
+
 def test_without_cgroups_the_sandbox_most_over_its_share_ends_before_the_machine_runs_out():
     """The floor is 300 MiB below what the machine has left now, so 2 GiB reach it."""
     total = figure("MemTotal") - figure("MemAvailable") + (300 << 20)
