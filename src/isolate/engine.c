@@ -341,6 +341,9 @@ int engine_sweep(struct engine *en, struct engine_swept *ret, struct err *e)
             return -1;
     } else {
         sweep(&en->dir, &count);
+        /* Of a keeper that was killed, perhaps while it wrote; one that starts writes its own. */
+        (void)unlinkat(en->dir.fd, DIR_LIMITS, 0);
+        (void)unlinkat(en->dir.fd, DIR_LIMITS ".new", 0);
     }
     *ret = (struct engine_swept){ count.killed, count.lost, count.removed };
     return 0;
