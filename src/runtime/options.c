@@ -19,7 +19,7 @@ static const struct opt opts[] = {
     { "--token-file", "SILICA_RUNTIME_TOKEN_FILE", OPT_STR, AT(token_file), NULL, 0, 0, "FILE", "read the token from a file instead" },
     { "--allow-origin", "SILICA_RUNTIME_ALLOW_ORIGIN", OPT_LIST, AT(allow_origin), NULL, 0, 0, "ORIGIN", "accept this Origin besides our own; may be repeated; '*' for any" },
     { "--allow-host", "SILICA_RUNTIME_ALLOW_HOST", OPT_LIST, AT(allow_host), NULL, 0, 0, "HOST", "accept this Host where only local ones are; may be repeated" },
-    { "--cluster-domain", "SILICA_RUNTIME_CLUSTER_DOMAIN", OPT_STR, AT(cluster_domain), "cluster.local", 0, 0, "NAME", "what names of Services end in; NAME.NAMESPACE.svc with and without it is a local Host" },
+    { "--cluster-domain", "SILICA_RUNTIME_CLUSTER_DOMAIN", OPT_STR, AT(cluster_domain), "cluster.local", 0, 0, "NAME", "what names of Services end in: local Hosts" },
     { "--ready-fd", NULL, OPT_U64, AT(ready_fd), NULL, 0, 65535, "N", "write one JSON line to this descriptor when serving" },
     { "--control-fd", NULL, OPT_U64, AT(control_fd), NULL, 0, 65535, "N", "serve on this inherited socket and nowhere else" },
     { "--status-fd", NULL, OPT_U64, AT(status_fd), NULL, 0, 65535, "N", NULL },

@@ -130,7 +130,7 @@ def test_docs_tell_the_real_defaults(path):
     """`8 MiB (`--output-limit`)` and `--rest-port` (8080): the number beside a flag is its default."""
     options = help_options()
     text = words(path)
-    told = [(flag, number) for number, flag in re.findall(r"([\d,]+(?: (?:MiB|KiB|bytes|s|m|h|commands))?|`\w+`) \(`(--[a-z-]+)`\)", text)]
+    told = [(flag, number) for number, flag in re.findall(r"([\d,]+(?: (?:MiB|KiB|bytes|s|m|h|commands))?|`[\w.]+`) \(`(--[a-z-]+)`\)", text)]
     told += re.findall(r"`(--[a-z-]+)` \(([\d,]+)\)", text)
     of_silica = silica_defaults()
     for flag, number in told:

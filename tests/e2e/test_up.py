@@ -390,17 +390,23 @@ def test_sandboxes_outlive_all_of_it(fresh):
 def test_a_newer_program_takes_over(fresh, tmp_path):
     """The program is replaced by another one, as an update does it, and the old one's file is gone: its sandboxes run on, and the new one has them."""
     def members():
-        return {p["metadata"]["name"] for p in fresh.api.call("GET", "/api/v1/namespaces/default/pods?labelSelector=%21silica.dev%2Fpart")["items"]}
+        return fresh.api.call("GET", "/api/v1/namespaces/default/pods?labelSelector=%21silica.dev%2Fpart")["items"]
+
+    def are_back():
+        """Those whose sandboxes were ended have others in place: a container each that the next keeper made."""
+        return all([c["restartCount"] for c in p["status"].get("containerStatuses", []) if c["ready"]] == [1]
+                   for p in members() if p["metadata"]["uid"] in ended)
 
     old = tmp_path / "silica"
     shutil.copy2(program(), old)
     fresh.wait_warm()  # what was not begun yet would begin then
-    ended = members()
-    assert fresh.end() == 0
+    ended = {p["metadata"]["uid"] for p in members()}
+    assert ended and fresh.end() == 0
     fresh.run("down", "--sandboxes", check=False)
+    wait_until(lambda: not (fresh.data / "engine.sock").exists(), 60, "their keeper has ended")
     fresh.program = str(old)
     fresh.start()
-    wait_until(lambda: not members() & ended, 60, "members whose sandboxes were ended are replaced")
+    wait_until(are_back, 60, "members whose sandboxes were ended are there again")
     fresh.wait_warm()
     fresh.api.call("POST", CLAIMS, CLAIM)
     name = wait_until(lambda: fresh.api.call("GET", f"{CLAIMS}/mine").get("status", {}).get("sandbox"), 60)["name"]
