@@ -1,5 +1,5 @@
 # The door. Everything real is in meson.build, tests/ and tools/.
-.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-controllers soak-cluster soak-isolate soak-up cover lint bench peers man image install clean \
+.PHONY: all help demo test check asan fuzz soak-runtime soak-apiserver soak-controllers soak-cluster soak-isolate soak-up soak-trust cover lint bench peers man image install clean \
         setup-build setup-test setup-bench setup-lint
 .DELETE_ON_ERROR:
 
@@ -56,6 +56,10 @@ soak-isolate: setup-test all                        ## the isolation engine's: 2
 
 soak-up: setup-test all                             ## silica up: 100 kills of its processes under 50 clients
 	SILICA_KILLS=100 SILICA_CLIENTS=50 python3 tests/run.py --tier e2e -k test_killed_under_load
+
+soak-trust: setup-test all                          ## 200 kills under claims, files, execs and streams; three daemons attack each other for 20 minutes
+	SILICA_KILLS=200 SILICA_WORKERS=16 SILICA_SUITE_TIMEOUT_S=4500 python3 tests/run.py --tier e2e -k test_every_acknowledged_byte
+	SILICA_SECONDS=600 SILICA_JUDGE=1 SILICA_SUITE_TIMEOUT_S=4500 python3 tests/run.py --tier security -k test_no_effect
 
 cover: setup-test setup-lint build/cover/build.ninja ## coverage of the unit tests
 	meson test -C build/cover
