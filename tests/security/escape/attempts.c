@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,13 +51,38 @@
     {                                                                                              \
         .kind = DO_CLONE, .n = { flags }                                                           \
     }
+#define NUMBER(nr, ...)                                                                            \
+    {                                                                                              \
+        .kind = DO_CALL, .n = { nr, ##__VA_ARGS__ }                                                \
+    }
+#define OF_PID_1(file, f)                                                                          \
+    {                                                                                              \
+        .kind = DO_OF_PID_1, .path = file, .n = { f }                                              \
+    }
+#define OF_HOST(nr, ...)                                                                           \
+    {                                                                                              \
+        .kind = DO_OF_HOST, .n = { nr, ##__VA_ARGS__ }                                             \
+    }
+#define ROUTE(type)                                                                                \
+    {                                                                                              \
+        .kind = DO_ROUTE, .n = { type }                                                            \
+    }
+#define OPTION(f, l, o, v)                                                                         \
+    {                                                                                              \
+        .kind = DO_OPTION, .n = { f, l, o, v }                                                     \
+    }
+#define INTERFACE(request)                                                                         \
+    {                                                                                              \
+        .kind = DO_INTERFACE, .n = { request }                                                     \
+    }
 #define TRY(function)                                                                              \
     {                                                                                              \
         .kind = DO_TRICK, .trick = function                                                        \
     }
 #define X(name, how, inside, where, twin, what) { #name, how, where },
 
-static char zeroes[4096];
+static char zeroes[4096], one[8] = { 1 };
+static int queued[32] = { 0, 0, -1 /* SI_QUEUE */ };
 static const struct attempt attempts[] = {
 #include "attempts.def"
 };
@@ -129,6 +155,16 @@ static const char *clone_it(unsigned long flags)
     return result(pid);
 }
 
+/* A call whose first argument is a process of the host; of tgkill the second, too. */
+static const char *of_host(const long *n)
+{
+    long pid = atoi(given("E_PID"));
+
+    if (n[0] == SYS_tgkill)
+        return result(syscall(SYS_tgkill, pid, pid, 0));
+    return result(syscall(n[0], pid, n[1], n[2], n[3]));
+}
+
 static const char *attempt(const struct attempt_how *how)
 {
     const long *n = how->n;
@@ -149,6 +185,16 @@ static const char *attempt(const struct attempt_how *how)
         return mount_it(how->path, how->data);
     case DO_CLONE:
         return clone_it((unsigned long)n[0]);
+    case DO_OF_PID_1:
+        return use_of_target(how->path, (int)n[0]);
+    case DO_OF_HOST:
+        return of_host(n);
+    case DO_ROUTE:
+        return route_message((int)n[0]);
+    case DO_OPTION:
+        return socket_option((int)n[0], (int)n[1], (int)n[2], (int)n[3]);
+    case DO_INTERFACE:
+        return change_interface((unsigned long)n[0]);
     case DO_TRICK:
         return how->trick();
     }
@@ -251,6 +297,8 @@ int main(int argc, char **argv)
         return socket(AF_INET, SOCK_RAW, 1) >= 0 ? 0 : errno;
     if (strcmp(where, "0.2") == 0) /* what the copy that gets overwritten does */
         return usleep(200000) < 0;
+    if (strcmp(where, "unshare") == 0) /* what program_without_filter becomes */
+        return unshare(CLONE_NEWUSER) < 0 ? errno : 0;
     is_outside = strcmp(where, "inside") != 0;
     if (is_outside && strcmp(where, "HOST") != 0)
         enter_scratch(strcmp(where, "SCRATCH") == 0);

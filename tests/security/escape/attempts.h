@@ -7,7 +7,8 @@
  *
  * Prints `NAME RESULT` for each: `ok` when the attempt got what it wanted, else the name of the errno or signal, or a word of
  * its own in capitals. attempts.def says what each must print inside and outside.
- * What the host has to offer is in the environment: E_PID E_PORT E_UDP E_ABSTRACT E_SOCKET E_FILE E_SHM E_SECRET E_DIR.
+ * What the host has to offer is in the environment: E_PID E_PORT E_UDP E_ABSTRACT E_SOCKET E_FILE E_SHM E_SEM E_QUEUE E_MEMORY
+ * E_PORT6 E_SECRET E_DIR.
  */
 #ifndef SILICA_TESTS_ATTEMPTS_H
 #define SILICA_TESTS_ATTEMPTS_H
@@ -23,6 +24,11 @@ enum attempt_kind {
     DO_READ,
     DO_MOUNT,
     DO_CLONE,
+    DO_OF_PID_1,
+    DO_OF_HOST,
+    DO_ROUTE,
+    DO_OPTION,
+    DO_INTERFACE,
     DO_TRICK
 };
 
@@ -93,7 +99,12 @@ const char *host_shm(void);
 const char *join_namespace(void);
 const char *parent_namespace(void);
 
+const char *use_of_target(const char *what, int flags);
+
 /* talks.c */
+const char *route_message(int type);
+const char *socket_option(int family, int level, int name, int value);
+const char *change_interface(unsigned long request);
 const char *docker_socket(void);
 const char *host_unix_socket(void);
 const char *host_abstract_socket(void);
@@ -141,5 +152,44 @@ const char *perf_counter(void);
 const char *bpf_map(void);
 const char *ring(void);
 const char *real_time(void);
+
+/* steps.c */
+const char *volume_truncate(void);
+const char *volume_truncate_open(void);
+const char *volume_chmod(void);
+const char *volume_chown(void);
+const char *volume_unlink(void);
+const char *volume_rename(void);
+const char *volume_exchange(void);
+const char *volume_mkdir(void);
+const char *volume_symlink(void);
+const char *volume_link(void);
+const char *volume_fifo(void);
+const char *volume_utimes(void);
+const char *volume_xattr(void);
+const char *volume_bind(void);
+const char *volume_reopen(void);
+const char *volume_mapping(void);
+const char *volume_link_out(void);
+const char *volume_immutable(void);
+const char *filter_that_allows(void);
+const char *landlock_that_allows(void);
+const char *thread_without_filter(void);
+const char *program_without_filter(void);
+const char *owner_of_signals(void);
+const char *forged_pid(void);
+const char *forged_uid(void);
+const char *lease_on_usr(void);
+const char *freeze_root(void);
+const char *immutable_file(void);
+const char *trusted_attribute(void);
+const char *security_attribute(void);
+const char *hang_up(void);
+const char *host_semaphores(void);
+const char *host_queue(void);
+const char *host_posix_shm(void);
+const char *host_loopback_v6(void);
+const char *host_wildcard(void);
+const char *host_mapped(void);
 
 #endif

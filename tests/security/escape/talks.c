@@ -184,6 +184,44 @@ const char *lower_loopback(void)
     return result(ioctl(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), SIOCSIFFLAGS, &request));
 }
 
+/* Answered by rtnetlink before it reads what follows the head, where the right to change is missing. */
+const char *route_message(int type)
+{
+    struct {
+        struct nlmsghdr head;
+        char body[64];
+    } ask = { .head = { .nlmsg_len = sizeof ask,
+                        .nlmsg_type = (uint16_t)type,
+                        .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK } };
+    struct {
+        struct nlmsghdr head;
+        struct nlmsgerr error;
+        char more[4096];
+    } answer;
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+    if (fd < 0 || send(fd, &ask, sizeof ask, 0) < 0 ||
+        recv(fd, &answer, sizeof answer, 0) < (ssize_t)NLMSG_LENGTH(sizeof answer.error) ||
+        answer.head.nlmsg_type != NLMSG_ERROR)
+        return "cannot-prepare";
+    errno = -answer.error.error;
+    return result(errno ? -1 : 0);
+}
+
+const char *socket_option(int family, int level, int name, int value)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    return fd < 0 ? "cannot-prepare" : result(setsockopt(fd, level, name, &value, sizeof value));
+}
+
+const char *change_interface(unsigned long request)
+{
+    struct ifreq of = { .ifr_name = "lo" };
+
+    return result(ioctl(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), request, &of));
+}
+
 /* ---- terminals ---- */
 
 /* A terminal of our own, ours to control. */
