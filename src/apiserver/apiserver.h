@@ -7,6 +7,7 @@
 #ifndef SILICA_APISERVER_APISERVER_H
 #define SILICA_APISERVER_APISERVER_H
 
+#include "base/log.h"
 #include "apiserver/proven.h"
 #include "apiserver/slices.h"
 #include "apiserver/snapshots.h"
@@ -83,6 +84,7 @@ struct apiserver {
     size_t stream_count;           /* calls that were passed on to them */
     struct key_limit stream_limit; /* of them, by namespace */
     struct key_limit watch_limit;  /* of watches, by user */
+    struct log_limit unauthorized; /* requests */
     size_t stream_waiting_bytes;   /* of what they ask for, of those that have no answer yet */
 };
 

@@ -228,7 +228,9 @@ void route_request(void *ctx, struct http_exchange *x)
     if (!request_read(http_method(x), path, call_query_bool(c, "watch"), &c->req)) {
         (void)status_no_resource(&c->status);
     } else if (authn_exchange(c->s, x, &c->user, &why) < 0) {
-        log_info("api.unauthorized", KV("id", http_id(x)), KV("why", why));
+        if (log_limit_pass(&c->s->unauthorized, ev_now_ms(c->s->loop)))
+            log_info("api.unauthorized", KV("id", http_id(x)), KV("why", why),
+                     KV("count", c->s->unauthorized.count));
         (void)status_unauthorized(&c->status);
     } else if (impersonate(c->s->store, http_id(x), http_req(x), &c->user, &c->status) == 0 &&
                authz_call(c) == 0) {

@@ -27,6 +27,15 @@ bool log_is_on(enum log_level level)
     return level >= log_min;
 }
 
+bool log_limit_pass(struct log_limit *l, uint64_t now_ms)
+{
+    l->count++;
+    if (now_ms < l->next_ms)
+        return false;
+    l->next_ms = now_ms + LOG_LIMIT_MS;
+    return true;
+}
+
 enum log_level log_level(void)
 {
     return log_min;

@@ -56,6 +56,15 @@ void log_format(struct buf *out, enum log_format format, enum log_level level, c
                 const struct log_kv *kv, size_t n);
 void log_event(enum log_level level, const char *event, const struct log_kv *kv, size_t n);
 
+/* For events that another account can cause without end: one line in LOG_LIMIT_MS, which says the count so far. Zeros to begin. */
+#define LOG_LIMIT_MS 1000
+struct log_limit {
+    uint64_t count;   /* of the events */
+    uint64_t next_ms; /* no line before */
+};
+/* Counts the event; true: now a line may be written. */
+bool log_limit_pass(struct log_limit *l, uint64_t now_ms);
+
 struct log_kv log_kv_i(const char *key, int64_t v);
 struct log_kv log_kv_u(const char *key, uint64_t v);
 struct log_kv log_kv_d(const char *key, double v);

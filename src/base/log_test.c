@@ -167,16 +167,28 @@ static void test_lines_as_controllers_in_go_write_them(void **state)
     assert_true(buf_cstr(&out)[out.n - 1] == '\n');
 }
 
+static void test_limit(void **state)
+{
+    struct log_limit l = { 0 };
+    unsigned lines = 0;
+
+    (void)state;
+    for (uint64_t ms = 5000; ms < 5000 + 3 * LOG_LIMIT_MS; ms += 10)
+        lines += log_limit_pass(&l, ms);
+    assert_int_equal(lines, 3);
+    assert_int_equal(l.count, 3 * LOG_LIMIT_MS / 10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest list[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_long_value),
-        cmocka_unit_test(test_full_line),
-        cmocka_unit_test(test_level),
-        cmocka_unit_test(test_event),
-        cmocka_unit_test(test_lines_as_controllers_in_go_write_them)
-    };
+    const struct CMUnitTest list[] = { cmocka_unit_test(test_rows),
+                                       cmocka_unit_test(test_long_value),
+                                       cmocka_unit_test(test_full_line),
+                                       cmocka_unit_test(test_level),
+                                       cmocka_unit_test(test_event),
+                                       cmocka_unit_test(test_limit),
+                                       cmocka_unit_test(
+                                           test_lines_as_controllers_in_go_write_them) };
 
     return cmocka_run_group_tests(list, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #include "node/address_demand.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "base/packet.h"
 #include "ev/io.h"
 #include "ev/timer.h"
@@ -43,6 +44,7 @@ struct address_demand {
     size_t session_count;
     struct area *areas;
     struct ev_timer hold;
+    struct log_limit denied;
 };
 
 static bool is_noted(const struct object *pod)
@@ -234,7 +236,9 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
     struct err e;
 
     if (!net_peer_is_ours(fd, peer) || d->session_count >= ADDRESS_SESSIONS_MAX) {
-        log_warn("addresses.denied", KV("sessions", d->session_count));
+        if (log_limit_pass(&d->denied, time_mono_ms()))
+            log_warn("addresses.denied", KV("sessions", d->session_count),
+                     KV("count", d->denied.count));
         (void)close(fd);
         return;
     }

@@ -43,6 +43,7 @@ struct ports {
     size_t n;
     uint64_t retry_ms; /* when those that are taken are tried again, by the monotonic clock */
     struct inbound *inbounds;
+    struct log_limit denied;
 };
 
 /* ---- connections ---- */
@@ -100,8 +101,9 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
     struct inbound *in;
 
     if (!net_peer_uid(fd, peer, &uid) || uid != geteuid() || at == SIZE_MAX) {
-        if (at != SIZE_MAX)
-            log_warn("port.denied", KV("pod", r->name), KV("port", p->number), KV("uid", uid));
+        if (at != SIZE_MAX && log_limit_pass(&p->of->denied, time_mono_ms()))
+            log_warn("port.denied", KV("pod", r->name), KV("port", p->number), KV("uid", uid),
+                     KV("count", p->of->denied.count));
         (void)close(fd);
         return;
     }

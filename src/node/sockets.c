@@ -1,6 +1,7 @@
 #include "node/sockets.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "base/packet.h"
 #include "ev/io.h"
 #include "net/inside.h"
@@ -39,6 +40,7 @@ struct sockets {
     struct net_listener *listener;
     struct asker *askers;
     size_t count;
+    struct log_limit denied;
 };
 
 static void errand_free(struct errand *x)
@@ -236,7 +238,8 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
     struct err e;
 
     if (!net_peer_is_ours(fd, peer) || s->count >= NODE_SOCKET_ASKERS_MAX) {
-        log_warn("sockets.denied", KV("askers", s->count));
+        if (log_limit_pass(&s->denied, time_mono_ms()))
+            log_warn("sockets.denied", KV("askers", s->count), KV("count", s->denied.count));
         (void)close(fd);
         return;
     }

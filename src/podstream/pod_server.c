@@ -1,6 +1,7 @@
 #include "podstream/pod_server.h"
 
 #include "base/log.h"
+#include "base/time.h"
 #include "net/listen.h"
 #include "net/peer.h"
 #include "podstream/limits.h"
@@ -12,6 +13,7 @@ struct pod_server {
     struct podstream *streams;
     struct http_server *http;
     struct net_listener *listener;
+    struct log_limit refused;
 };
 
 static void on_request(void *ctx, struct http_exchange *x)
@@ -32,7 +34,8 @@ static void on_accept(void *ctx, int fd, const struct net_addr *peer)
         http_server_accept(s->http, fd, peer);
         return;
     }
-    log_warn("streams.refused", KV("uid", uid));
+    if (log_limit_pass(&s->refused, time_mono_ms()))
+        log_warn("streams.refused", KV("uid", uid), KV("count", s->refused.count));
     (void)close(fd);
 }
 

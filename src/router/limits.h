@@ -61,7 +61,6 @@
 /* Of those who are not served, while they hear that */
 #define ROUTER_REFUSALS_MAX 256
 /* Between two lines of the log about them */
-#define ROUTER_STRANGER_LOG_MS 1000
 /* A client's connection between requests; the contract's */
 #define ROUTER_CLIENT_IDLE_MS 120000
 

@@ -25,8 +25,7 @@ struct router {
     struct host_addrs *host;
     struct secure *secure;
     struct hops hops;
-    uint64_t strangers,
-        logged_ms; /* connections of other accounts; the last line of the log about them */
+    struct log_limit strangers; /* connections of other accounts */
 };
 
 static void on_request(void *ctx, struct http_exchange *x)
@@ -48,13 +47,10 @@ static void on_stranger(void *ctx, struct http_exchange *x)
 static void log_stranger(struct router *r, const struct net_addr *peer)
 {
     char text[NET_ADDR_TEXT_BYTES];
-    uint64_t now = ev_now_ms(r->loop);
 
-    r->strangers++;
-    if (r->logged_ms && now - r->logged_ms < ROUTER_STRANGER_LOG_MS)
-        return;
-    r->logged_ms = now;
-    log_warn("router.stranger", KV("peer", net_addr_text(peer, text)), KV("count", r->strangers));
+    if (log_limit_pass(&r->strangers, ev_now_ms(r->loop)))
+        log_warn("router.stranger", KV("peer", net_addr_text(peer, text)),
+                 KV("count", r->strangers.count));
 }
 
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)

@@ -29,6 +29,7 @@ struct tunnel {
     struct http_server *to;
     struct arrival *first;
     size_t count;
+    struct log_limit strangers, refused; /* those of other accounts; those beyond the ceiling */
 };
 
 static void arrival_free(void *obj)
@@ -116,15 +117,18 @@ static void on_ready(void *ctx, unsigned ready)
         ;
 }
 
-static bool may_come(const struct tunnel *t, int fd, const struct net_addr *peer)
+static bool may_come(struct tunnel *t, int fd, const struct net_addr *peer)
 {
     if (!net_peer_is_ours(fd, peer)) {
-        log_warn("router.stranger", KV("peer", "the tunnel"));
+        if (log_limit_pass(&t->strangers, ev_now_ms(t->loop)))
+            log_warn("router.stranger", KV("peer", "the tunnel"), KV("count", t->strangers.count));
         return false;
     }
-    if (t->count >= TUNNEL_ARRIVALS_MAX)
-        log_warn("router.tunnel", KV("waiting", t->count));
-    return t->count < TUNNEL_ARRIVALS_MAX;
+    if (t->count < TUNNEL_ARRIVALS_MAX)
+        return true;
+    if (log_limit_pass(&t->refused, ev_now_ms(t->loop)))
+        log_warn("router.tunnel", KV("waiting", t->count), KV("count", t->refused.count));
+    return false;
 }
 
 static void on_accept(void *ctx, int fd, const struct net_addr *peer)
