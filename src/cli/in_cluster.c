@@ -306,6 +306,7 @@ static int make_files(struct session *s, const struct place *place, const struct
     if (!mkdtemp(s->dir))
         return err_sys(e, "cannot make a directory in '%s'", place->path);
     (void)snprintf(path, sizeof path, "%s/hosts", s->dir);
+    /* mode: that of /etc/hosts, which it becomes; its directory is mkdtemp's */
     s->hosts_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (s->hosts_fd < 0)
         return err_sys(e, "cannot make '%s'", path);

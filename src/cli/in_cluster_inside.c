@@ -63,7 +63,7 @@ static void show_entry(const char *name, const char *over)
         n = symlink(target, to);
         return;
     }
-    if (S_ISDIR(st.st_mode))
+    if (S_ISDIR(st.st_mode)) /* mode: of what is mounted over it, in the session's own /run */
         (void)mkdir(to, 0755);
     else
         (void)close(open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
@@ -77,6 +77,7 @@ static int cover_run(const char *dir, struct err *e)
     struct dirent *entry;
     DIR *run;
 
+    /* mode: it is in a directory of mkdtemp, and becomes /run of the session alone */
     (void)snprintf(over, sizeof over, "%s/run", dir);
     if (mkdir(over, 0755) < 0 && errno != EEXIST)
         return err_sys(e, "cannot make '%s'", over);
@@ -99,6 +100,7 @@ static int make_account_dir(struct err *e)
     for (char *slash = strchr(path + 5, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)
             *slash = '\0';
+        /* mode: in the session's own /run, where a command may have another id */
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
             return err_sys(e, "cannot make '%s'", path);
         if (!slash)

@@ -30,7 +30,8 @@ int below_make(int dir_fd, const char *path, struct err *e)
         if (slash)
             *slash = '\0';
         next = below_open(dir_fd, text);
-        /* Made beside what was found: a name, never a path. */
+        /* Made beside what was found: a name, never a path. mode: the containers', which may have any id; the volume is
+         * below our 0700. */
         if (next < 0 && errno == ENOENT && mkdirat(fd, name, 0777) == 0) {
             next = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (next >= 0)

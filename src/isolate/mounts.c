@@ -228,6 +228,7 @@ static int make_under(const struct mounts *m, size_t i, struct err *e)
 
     if (dir_fd < 0)
         return -1;
+    /* mode: in the sandbox's own root, and something is mounted over it */
     if ((m->is_dir[i] ? mkdirat(dir_fd, name, 0755) : mknodat(dir_fd, name, S_IFREG | 0644, 0)) <
             0 &&
         errno != EEXIST)

@@ -108,10 +108,13 @@ static int make_socket(const struct net_addr *at, bool is_shared, struct err *e)
 
     if (fd < 0)
         return err_sys(e, "cannot make a socket for '%s'", net_addr_text(at, text));
-    if (at->sa.ss_family == AF_UNIX)
+    if (at->sa.ss_family == AF_UNIX) {
         remove_dead_socket(at);
-    else
+        if (fchmod(fd, 0600) < 0) /* the mode that its file is born with, whatever the umask is */
+            return err_sys(e, "cannot keep others from '%s'", net_addr_text(at, text));
+    } else {
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    }
     if (is_shared)
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (bind(fd, (const struct sockaddr *)&at->sa, at->len) < 0 || listen(fd, NET_BACKLOG) < 0) {

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cmocka.h>
@@ -211,6 +212,25 @@ static void test_a_file_that_is_no_socket_is_spared(void **state)
     ev_loop_free(loop);
 }
 
+static void test_a_socket_file_is_its_owners(void **state)
+{
+    char path[] = "/tmp/silica-listen-XXXXXX", text[64];
+    mode_t before = umask(0); /* which takes nothing away */
+    struct stat st;
+    struct door d;
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    (void)snprintf(text, sizeof text, "unix:%s/s", path);
+    open_door(&d, text);
+    (void)umask(before);
+    assert_int_equal(stat(text + 5, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    close_door(&d);
+    (void)unlink(text + 5);
+    (void)rmdir(path);
+}
+
 static void test_a_taken_port_is_said_with_a_hint(void **state)
 {
     struct net_listener *second = NULL;
@@ -274,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_only_the_loopback_has_no_model_of_its_path),
         cmocka_unit_test(test_a_dead_socket_file_is_replaced_a_live_one_is_not),
         cmocka_unit_test(test_a_file_that_is_no_socket_is_spared),
+        cmocka_unit_test(test_a_socket_file_is_its_owners),
         cmocka_unit_test(test_a_taken_port_is_said_with_a_hint),
         cmocka_unit_test(test_out_of_descriptors_it_waits_and_goes_on),
         cmocka_unit_test(test_it_may_be_closed_inside_its_own_callback),

@@ -127,6 +127,7 @@ static int write_version(int dir_fd, const struct volume_content *c,
     (void)strftime(day, sizeof day, "%Y_%m_%d_%H_%M_%S", &tm);
     for (unsigned i = 0;; i++) {
         (void)snprintf(ret, VERSION_BYTES, "..%s.%09ld", day, (now.tv_nsec + (long)i) % 1000000000);
+        /* mode: containers may have any id; it is below our 0700 */
         if (mkdirat(dir_fd, ret, 0755) == 0)
             break;
         if (errno != EEXIST || i == 1000)
