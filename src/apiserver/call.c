@@ -72,7 +72,7 @@ static void log_call(struct call *c, int code)
 static void add_warnings(struct call *c)
 {
     struct span rest = buf_span(&c->op.warnings), text;
-    OWN(buf_done) struct buf field = BUF_INIT(CALL_WARNING_MAX_BYTES);
+    OWN(buf_done) struct buf field = BUF_INIT(2 * CALL_WARNING_MAX_BYTES + 16); /* each escaped */
 
     while (span_cut(&rest, '\0', &text)) {
         struct err e;

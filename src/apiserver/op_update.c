@@ -94,6 +94,7 @@ static int check_finalizers(struct op *op, struct json_node *old, struct json_no
     struct json_node *was = json_node_get(old_meta, "finalizers");
     struct json_node *now = json_node_get(json_node_get(body, "metadata"), "finalizers");
     OWN(buf_done) struct buf names = BUF_INIT(4096);
+    bool has_new = false;
     struct err e;
 
     if (!json_node_get(old_meta, "deletionTimestamp"))
@@ -101,10 +102,12 @@ static int check_finalizers(struct op *op, struct json_node *old, struct json_no
     for (size_t i = 0; i < json_node_count(now); i++) {
         struct span name = json_node_str(json_node_at(now, i));
 
-        if (!holds_text(was, name))
-            (void)buf_addf(&names, &e, "%s\"%.*s\"", names.n ? ", " : "", SPAN_ARG(name));
+        if (holds_text(was, name))
+            continue;
+        has_new = true;
+        (void)buf_addf(&names, &e, "%s\"%.*s\"", names.n ? ", " : "", SPAN_ARG(name));
     }
-    if (!names.n)
+    if (!has_new)
         return 0;
     for (int i = 0; i < 2; i++)
         causes_add(&st->causes, CAUSE_FORBIDDEN, AT(AT(NULL, "metadata"), "finalizers"), NULL,

@@ -111,7 +111,7 @@ int buf_add(struct buf *b, struct span s, struct err *e)
 
 int buf_addc(struct buf *b, uint8_t byte, struct err *e)
 {
-    if (buf_room(b) == 0 && buf_reserve(b, 1, e) < 0)
+    if (buf_reserve(b, 1, e) < 0)
         return -1;
     b->p[b->n] = byte;
     buf_grown(b, 1);
@@ -120,7 +120,7 @@ int buf_addc(struct buf *b, uint8_t byte, struct err *e)
 
 size_t buf_add_capped(struct buf *b, struct span s)
 {
-    size_t fits = MIN(s.n, b->max - b->n);
+    size_t fits = b->n < b->max ? MIN(s.n, b->max - b->n) : 0;
     struct err e;
 
     (void)buf_add(b, span_slice(s, 0, fits), &e); /* it fits by construction */
@@ -136,7 +136,7 @@ int buf_vaddf(struct buf *b, struct err *e, const char *fmt, va_list ap)
     n = vsnprintf(b->p ? (char *)b->p + b->n : NULL, b->p ? b->cap - b->n : 0, fmt, again);
     va_end(again);
     assert(n >= 0);
-    if (b->p && (size_t)n < b->cap - b->n) {
+    if (buf_has_room(b, (size_t)n)) {
         b->n += (size_t)n;
         return 0;
     }

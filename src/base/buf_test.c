@@ -187,6 +187,25 @@ static void test_move(void **state)
     assert_int_equal(buf_add(&from, SPAN("again"), &e), 0);
 }
 
+/* A block that was another's may be larger than the ceiling allows. */
+static void test_ceiling_below_the_block(void **state)
+{
+    OWN(buf_done) struct buf large = BUF_INIT(1000), b = BUF_INIT(4);
+    struct err e;
+
+    (void)state;
+    assert_int_equal(buf_reserve(&large, 900, &e), 0);
+    buf_pass_block(&b, &large);
+    assert_int_equal(buf_addf(&b, &e, "%s", "12345"), -1);
+    assert_int_equal(buf_add(&b, SPAN("123"), &e), 0);
+    assert_int_equal(buf_addf(&b, &e, "%d", 45), -1);
+    assert_int_equal(buf_addc(&b, '4', &e), 0);
+    assert_int_equal(buf_addc(&b, '5', &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT);
+    assert_int_equal(buf_add_capped(&b, SPAN("5")), 1);
+    assert_string_equal(buf_cstr(&b), "1234");
+}
+
 int main(void)
 {
     const struct CMUnitTest list[] = {
@@ -201,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_move),
+        cmocka_unit_test(test_ceiling_below_the_block),
     };
 
     return cmocka_run_group_tests(list, NULL, NULL);

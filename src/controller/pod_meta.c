@@ -49,9 +49,9 @@ static int by_bytes(const void *a, const void *b)
 /* The keys of a map that are not reserved, sorted, with commas between. */
 static struct span sent_keys(struct json_edit *ed, const struct json *map)
 {
-    OWN(buf_done) struct buf spans = BUF_INIT(KEYS_MAX_BYTES), text = BUF_INIT(KEYS_MAX_BYTES);
-    struct span *keys;
-    size_t n;
+    OWN(buf_done) struct buf text = BUF_INIT(KEYS_MAX_BYTES);
+    OWN_MEM struct span *keys = own_new((json_count(map) + 1) * sizeof *keys);
+    size_t n = 0;
     struct err e;
 
     JSON_MEMBERS(name, value, map)
@@ -59,12 +59,10 @@ static struct span sent_keys(struct json_edit *ed, const struct json *map)
         struct span key = json_str(name);
 
         if (!key_is_reserved(key) && json_type(value) == JSON_STRING)
-            (void)buf_add(&spans, span_of(&key, sizeof key), &e);
+            keys[n++] = key;
     }
-    n = spans.n / sizeof *keys;
     if (!n)
         return SPAN("");
-    keys = (struct span *)(void *)spans.p;
     qsort(keys, n, sizeof *keys, by_bytes);
     for (size_t i = 0; i < n; i++)
         if (buf_add(&text, i ? SPAN(",") : SPAN_NONE, &e) < 0 || buf_add(&text, keys[i], &e) < 0)
