@@ -156,6 +156,7 @@ static int write_unit(const char *path, struct span text, struct err *e)
         return err_sys(e, "cannot open '%s'", path);
     if (unlinkat(dir_fd, UNIT_NAME, 0) < 0 && errno != ENOENT)
         return err_sys(e, "cannot replace '%s/" UNIT_NAME "'", path);
+    /* mode: units are for all to read, and hold no secret */
     fd = openat(dir_fd, UNIT_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return err_sys(e, "cannot make '%s/" UNIT_NAME "'", path);
