@@ -17,7 +17,7 @@ static const struct row {
                                 "A server that must not go on returns it, too." },
     { EXIT_USAGE,      NULL,    "Wrong usage; the line on standard error names the argument." },
     { EXIT_NOT_UP,     NULL,    "Nothing is up in that data directory (status, env, kubeconfig, token)." },
-    { EXIT_PROBLEMS,   NULL,    "All parts serve; claims or pools have problems that waiting does not heal (status)." },
+    { EXIT_PROBLEMS,   NULL,    "All parts serve, and there are problems that waiting does not heal: failed claims, a full disk and the like (status)." },
     { EXIT_TIMED_OUT,  NULL,    "The time of --timeout passed (run, exec)." },
     { EXIT_FAILED,     NULL,    "The command of silica itself failed: a sandbox could not be made, is paused, or broke; a copy failed; a server could not start." },
     { EXIT_CANNOT_RUN, NULL,    "The program was found, and cannot be run (run, exec, in-cluster)." },

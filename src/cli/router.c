@@ -14,6 +14,9 @@
 #include "router/sockets.h"
 #include "trace/trace.h"
 
+#include <errno.h>
+#include <fcntl.h>
+
 #define SYNC_MS                                                                                    \
     60000 /* for the cluster to say which sandboxes there are, before anything is served */
 
@@ -31,6 +34,7 @@ struct role {
     struct dial_plug *sockets;      /* the node's */
     struct authorizer *authorizer;
     struct overview *overview;
+    int disk_fd;           /* of what the page tells; -1 */
     struct tracer *tracer; /* or NULL */
     struct router *router;
     struct ev_timer timer; /* the cache's, then the drain's */
@@ -272,8 +276,13 @@ static int open_parts(struct role *r, struct err *e)
             return err_wrap(e, "--pod-sockets");
         config.sockets = r->sockets = sockets_new(r->s.loop, &r->node.addr);
     }
+    if (o->status_disk) { /* a page that cannot say how full it is, is one all the same */
+        r->disk_fd = open(o->status_disk, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (r->disk_fd < 0)
+            log_warn("router.disk", KV("dir", o->status_disk), KV("errno", errno));
+    }
     if (o->has_status_page && r->s.client)
-        config.overview = r->overview = overview_new(r->s.client);
+        config.overview = r->overview = overview_new(r->s.client, r->disk_fd, o->status_disk_floor);
     if (open_tracer(r, e) < 0)
         return -1;
     config.tracer = r->tracer;
@@ -294,6 +303,7 @@ static void close_parts(struct role *r)
     serving_disconnect(&r->s);
     authorizer_free(r->authorizer);
     overview_free(r->overview);
+    own_fd_close(&r->disk_fd);
     pod_socket_close(&r->tunnel);
     pod_socket_close(&r->node);
     serving_close(&r->s);
@@ -320,7 +330,9 @@ static int run(struct role *r, struct err *e)
 
 int router_serve(const struct router_options *o, const struct router_seat *seat)
 {
-    struct role r = { .o = o, .seat = seat, .tunnel = { .dir_fd = -1 }, .node = { .dir_fd = -1 } };
+    struct role r = {
+        .o = o, .seat = seat, .tunnel = { .dir_fd = -1 }, .node = { .dir_fd = -1 }, .disk_fd = -1
+    };
     struct err e;
 
     if (run(&r, &e) < 0) {

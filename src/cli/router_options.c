@@ -22,6 +22,8 @@ static const struct opt opts[] = {
     { "--tunnel-socket", NULL, OPT_STR, AT_FIELD(tunnel), NULL, 0, 0, "PATH", "a unix socket where port-forwards come in from processes of our own user, with a word on who is behind each; what they may is asked of the API server: to create pods/portforward where the sandbox is" },
     { "--pod-sockets", NULL, OPT_STR, AT_FIELD(pod_sockets), NULL, 0, 0, "PATH", "the unix socket of a node on this machine (DIR/sockets.sock): its Pods are reached from inside, at any port, and nothing else is" },
     { "--status-page", NULL, OPT_BOOL, AT_FIELD(has_status_page), NULL, 0, 0, NULL, "show browsers of our own user, at / in clear, which pools, claims and sandboxes there are and what is wrong; the account must be able to list them, and events" },
+    { "--status-disk", NULL, OPT_STR, AT_FIELD(status_disk), NULL, 0, 0, "DIR", NULL },
+    { "--status-disk-floor", NULL, OPT_BYTES, AT_FIELD(status_disk_floor), "0", 0, UINT64_MAX, "SIZE", NULL },
     { "--reuse-port", NULL, OPT_BOOL, AT_FIELD(is_port_shared), NULL, 0, 0, NULL, "several routers of this user listen there and share the load" },
     { "--workers", NULL, OPT_STR, AT_FIELD(workers_text), "1", 0, 0, "N", "processes that share the work, kept alive by one more, which shows what all of them count; 0 or auto: one for each processor" },
     { "--tls-cert-file", NULL, OPT_STR, AT_FIELD(cert_file), NULL, 0, 0, "FILE", "our certificate and its chain; read again when it changes" },

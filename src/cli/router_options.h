@@ -15,6 +15,8 @@ struct router_options {
     const char *workers_text;
     unsigned workers; /* of workers_text, by router_options_check */
     uint64_t ready_fd, listen_fd;
+    const char *status_disk;
+    uint64_t status_disk_floor;
     bool is_port_shared, has_status_page, is_help;
     /* who may */
     bool is_unauthenticated_allowed, is_token_required;

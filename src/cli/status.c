@@ -2,9 +2,8 @@
 #include "cli/command.h"
 
 #include "base/fd.h"
-#include "cli/api.h"
 #include "cli/facts.h"
-#include "cli/problems.h"
+#include "cli/status_seen.h"
 #include "isolate/cgroup_parent.h"
 #include "isolate/engine.h"
 #include "node/project_quota.h"
@@ -15,10 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#define TEMPLATES_MAX_BYTES (64 << 20)
-#define PROBLEMS_MAX_BYTES                                                                         \
-    (256 * 1024) /* of the rows: what finds no room is counted, and not listed */
 
 struct status_options {
     const char *data, *output;
@@ -41,147 +36,9 @@ const struct opt_program status_program = {
     .example = "silica status",
     .opts = opts,
     .opt_count = LEN(opts),
-    .epilog =
-        "Exit status: 0 when it is up and all parts serve, 1 when a part does not,\n"
-        "3 when it is not up, 4 when claims or pools have problems that waiting does not heal.",
+    .epilog = "Exit status: 0 when it is up and all parts serve, 1 when a part does not,\n"
+              "3 when it is not up, 4 when there are problems that waiting does not heal.",
 };
-
-/* ---- what the API says ---- */
-
-struct seen {
-    struct json_out *out; /* NULL: as text */
-    size_t claims, problems;
-    /* The rows of problems, behind all others: as text, or as the members of an array. */
-    struct buf rows;
-    struct buf templates; /* for problem_of_pool */
-};
-
-static void add_problem(struct seen *s, const char *kind, const struct object *o,
-                        const struct problem *p)
-{
-    OWN(buf_done) struct buf row = BUF_INIT(8192);
-    struct json_out out;
-    struct err e;
-
-    s->problems++;
-    if (!s->out) {
-        (void)buf_addf(&s->rows, &e, "problem   %s %s/%s: %s\n          heals: %s\n", kind,
-                       object_namespace(o), object_name(o), p->text, p->heal);
-        return;
-    }
-    json_out_init(&out, &row, 0);
-    json_out_object_begin(&out);
-    json_out_key(&out, "kind"), json_out_cstr(&out, kind);
-    json_out_key(&out, "namespace"), json_out_cstr(&out, object_namespace(o));
-    json_out_key(&out, "name"), json_out_cstr(&out, object_name(o));
-    json_out_key(&out, "text"), json_out_cstr(&out, p->text);
-    json_out_key(&out, "heals"), json_out_cstr(&out, p->heal);
-    json_out_object_end(&out);
-    if (json_out_end(&out, &e) == 0)
-        (void)buf_addf(&s->rows, &e, "%s%s", s->rows.n ? "," : "", buf_cstr(&row));
-}
-
-static void show_pool(const struct seen *s, const struct object *pool)
-{
-    int64_t wanted = 1, ready = 0;
-
-    (void)json_i64(object_at(pool, "spec.replicas"), &wanted);
-    (void)json_i64(object_at(pool, "status.readyReplicas"), &ready);
-    if (!s->out) {
-        printf("pool      %s/%s: %lld of %lld ready\n", object_namespace(pool), object_name(pool),
-               (long long)ready, (long long)wanted);
-        return;
-    }
-    json_out_object_begin(s->out);
-    json_out_key(s->out, "namespace"), json_out_cstr(s->out, object_namespace(pool));
-    json_out_key(s->out, "name"), json_out_cstr(s->out, object_name(pool));
-    json_out_key(s->out, "ready"), json_out_i64(s->out, ready);
-    json_out_key(s->out, "wanted"), json_out_i64(s->out, wanted);
-    json_out_object_end(s->out);
-}
-
-static void on_templates(void *ctx, const struct kube_answer *answer)
-{
-    struct seen *s = ctx;
-
-    for (size_t i = 0; i < answer->item_count; i++)
-        problem_add_template(&s->templates, answer->items[i]);
-}
-
-static void on_pools(void *ctx, const struct kube_answer *answer)
-{
-    struct seen *s = ctx;
-    struct problem problem;
-
-    for (size_t i = 0; i < answer->item_count; i++) {
-        show_pool(ctx, answer->items[i]);
-        if (problem_of_pool(answer->items[i], &s->templates, &problem))
-            add_problem(ctx, "sandboxwarmpool", answer->items[i], &problem);
-    }
-}
-
-static void on_claims(void *ctx, const struct kube_answer *answer)
-{
-    struct seen *s = ctx;
-    struct problem problem;
-
-    s->claims = answer->item_count;
-    for (size_t i = 0; i < answer->item_count; i++) {
-        const struct object *claim = answer->items[i];
-
-        if (problem_of_claim(claim, &problem))
-            add_problem(s, "sandboxclaim", claim, &problem);
-        else if (!s->out && problem_is_suspended(claim))
-            printf("suspended %s/%s\n", object_namespace(claim), object_name(claim));
-    }
-}
-
-static int show_problems(struct seen *s, struct err *e)
-{
-    OWN(buf_done) struct buf array = BUF_INIT(PROBLEMS_MAX_BYTES + 2);
-    OWN(json_doc_done) struct json_doc *doc = NULL;
-
-    if (!s->out) {
-        printf("%s", buf_cstr(&s->rows));
-        return 0;
-    }
-    if (buf_addf(&array, e, "[%s]", s->rows.n ? buf_cstr(&s->rows) : "") < 0 ||
-        json_parse(buf_span(&array), NULL, &doc, e) < 0)
-        return -1;
-    json_out_key(s->out, "problems"), json_out_value(s->out, json_doc_root(doc));
-    return 0;
-}
-
-static struct kube_request list_of(const char *plural)
-{
-    return (struct kube_request){ .verb = KUBE_LIST,
-                                  .kind = kind_find("extensions.agents.x-k8s.io", NULL, plural) };
-}
-
-static int ask(const struct place_info *info, struct seen *s, struct err *e)
-{
-    const struct kube_request templates = list_of("sandboxtemplates"),
-                              pools = list_of("sandboxwarmpools"),
-                              claims = list_of("sandboxclaims");
-    OWN(api_done) struct api api = API_INIT;
-
-    if (api_open(&api, info->kubeconfig, e) < 0 ||
-        api_call(&api, &templates, on_templates, s, e) < 0)
-        return -1;
-    if (s->out)
-        json_out_key(s->out, "pools"), json_out_array_begin(s->out);
-    if (api_call(&api, &pools, on_pools, s, e) < 0)
-        return -1;
-    if (s->out)
-        json_out_array_end(s->out);
-    if (api_call(&api, &claims, on_claims, s, e) < 0)
-        return -1;
-    if (s->out)
-        json_out_key(s->out, "claims"), json_out_u64(s->out, s->claims);
-    else
-        printf("claims    %zu\n", s->claims);
-    return show_problems(s, e);
-}
 
 /* ---- the sandboxes ---- */
 
@@ -326,7 +183,7 @@ static int show_text(const struct place_info *info, const char *dir, struct seen
                json_cstr(json_get(part, "state")), (long long)pid, (long long)restarts);
     }
     (void)fflush(stdout);
-    if (ask(info, s, e) < 0)
+    if (seen_ask(s, info, dir, e) < 0)
         return -1;
     return show_sandboxes(dir, NULL, e);
 }
@@ -343,7 +200,7 @@ static int show_json(const struct place_info *info, const char *dir, struct seen
         json_out_key_span(&out, json_str(name)), json_out_value(&out, value);
     }
     s->out = &out;
-    if (ask(info, s, e) < 0 || show_sandboxes(dir, &out, e) < 0)
+    if (seen_ask(s, info, dir, e) < 0 || show_sandboxes(dir, &out, e) < 0)
         return -1;
     json_out_object_end(&out);
     if (json_out_end(&out, e) < 0 || buf_addc(&text, '\n', e) < 0)
@@ -351,19 +208,11 @@ static int show_json(const struct place_info *info, const char *dir, struct seen
     return fd_write_all(1, buf_span(&text), e);
 }
 
-static void seen_done(struct seen *s)
-{
-    buf_done(&s->rows);
-    buf_done(&s->templates);
-}
-
 int status_command(int argc, char **argv)
 {
     OWN(place_done) struct place place = PLACE_INIT;
     OWN(place_info_done) struct place_info info = { 0 };
-    OWN(seen_done)
-    struct seen seen = { .rows = BUF_INIT(PROBLEMS_MAX_BYTES),
-                         .templates = BUF_INIT(TEMPLATES_MAX_BYTES) };
+    OWN(seen_done) struct seen seen = SEEN_INIT;
     struct status_options o = { 0 };
     bool is_json;
     struct err e;

@@ -292,10 +292,21 @@ static int write_images(const struct up_options *o, const struct place *place, s
     return dir_write(place->dir.fd, IMAGES_FILE_JSON, buf_span(&text), e);
 }
 
+/* The node would say the same, and be started again and again. */
+static int check_table(const struct place *place, struct err *e)
+{
+    struct images *table;
+
+    if (images_load(place->dir.fd, place->path, &table, e) < 0)
+        return -1;
+    images_free(table);
+    return 0;
+}
+
 int up_config_write(const struct up_options *o, const struct place *place, struct err *e)
 {
     return check_pools(o, place, e) < 0 || write_welcome(o, place, e) < 0 ||
-                   write_images(o, place, e) < 0
+                   write_images(o, place, e) < 0 || check_table(place, e) < 0
                ? -1
                : 0;
 }

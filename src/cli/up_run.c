@@ -36,7 +36,7 @@ struct up {
     int api_fd, router_fd, parts_fd,
         node_fd; /* held here, so that callers wait while a part is away */
     char node_config[4200], router_config[4200], router_socket[4200], node_sockets[4200],
-        router_host[128], router_workers[16], pod_port_min[8], max_pods[24],
+        router_host[128], router_workers[16], disk_floor[24], pod_port_min[8], max_pods[24],
         node_name[NODE_NAME_BYTES];
     struct up_addresses addresses;
     bool is_ready, is_stopping;
@@ -70,6 +70,7 @@ static void write_info(struct up *u)
     json_out_key(&out, "started"), json_out_i64(&out, u->started);
     json_out_key(&out, "ready"), json_out_bool(&out, u->is_ready);
     up_add_addresses(&u->addresses, &out);
+    json_out_key(&out, "disk_floor"), json_out_u64(&out, u->o->disk_floor_bytes);
     json_out_key(&out, "gateway");
     json_out_cstr(&out, u->gate ? gate_address(u->gate) : NULL);
     json_out_key(&out, "parts"), json_out_array_begin(&out);
@@ -344,10 +345,12 @@ static int add_router(struct up *u, struct err *e)
                                     .ctx = u };
     size_t n = 0;
 
+    (void)snprintf(u->disk_floor, sizeof u->disk_floor, "%llu",
+                   (unsigned long long)u->o->disk_floor_bytes);
     (void)snprintf(u->router_workers, sizeof u->router_workers, "%u", u->o->router_worker_count);
     while (argv[n])
         n++;
-    for (size_t i = 0; i < u->o->allow_hosts.n && n + 9 < LEN(argv); i++) {
+    for (size_t i = 0; i < u->o->allow_hosts.n && n + 13 < LEN(argv); i++) {
         argv[n++] = "--allow-host";
         argv[n++] = u->o->allow_hosts.v[i];
     }
@@ -355,6 +358,10 @@ static int add_router(struct up *u, struct err *e)
     argv[n++] = u->node_sockets;
     memcpy(u->router_argv, argv, sizeof argv); /* tunnels are the first one's */
     argv[n++] = "--status-page";
+    argv[n++] = "--status-disk";
+    argv[n++] = u->place->path;
+    argv[n++] = "--status-disk-floor";
+    argv[n++] = u->disk_floor;
     argv[n++] = "--tunnel-socket";
     argv[n++] = u->router_socket;
     argv[n++] = "--workers";

@@ -1,5 +1,6 @@
 #include "node/disk_watch_impl.h"
 
+#include "base/disk_room.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "node/claims.h"
@@ -8,7 +9,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
 
 #define NANO 1000000000
 
@@ -180,15 +180,14 @@ void disk_watch_drop(struct record *r)
 
 static void look(struct disk_watch *w, uint64_t now_ms)
 {
-    struct statfs fs;
+    struct disk_room room;
     uint64_t free_bytes;
+    struct err e;
 
-    if (fstatfs(w->node->dir_fd, &fs) < 0)
+    if (disk_room_read(w->node->dir_fd, w->floor_bytes, &room, &e) < 0)
         return;
-    free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-    if (!w->floor_bytes)
-        w->floor_bytes = MAX((uint64_t)DISK_FLOOR_BYTES,
-                             (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize / DISK_FLOOR_PART);
+    free_bytes = room.free_bytes;
+    w->floor_bytes = room.floor_bytes;
     if (w->changes && free_bytes < w->free_bytes)
         w->fell += w->free_bytes - free_bytes;
     if (free_bytes != w->free_bytes) {
@@ -197,9 +196,9 @@ static void look(struct disk_watch *w, uint64_t now_ms)
     }
     w->free_bytes = free_bytes;
     w->is_near = free_bytes / 2 < w->floor_bytes;
-    if (!w->is_short && free_bytes < w->floor_bytes)
+    if (!w->is_short && disk_room_is_short(&room))
         log_warn("disk.short", KV("free", free_bytes), KV("floor", w->floor_bytes));
-    w->is_short = free_bytes < w->floor_bytes;
+    w->is_short = disk_room_is_short(&room);
     if (free_bytes >= w->floor_bytes + w->floor_bytes / DISK_THAW_PART)
         disk_thaw(w);
     if (w->turn.is_busy || now_ms < w->rest_ms || (now_ms < w->scan_ms && !w->is_short))

@@ -1,6 +1,7 @@
 #include "node/images.h"
 
 #include "base/fd.h"
+#include "base/near.h"
 #include "base/str.h"
 #include "kube/yaml.h"
 
@@ -27,6 +28,8 @@ static const char defaults[] =
     "   command: [sh]}\n";
 
 struct images {
+    const char *
+        bad_key; /* of the row that is read, or of the whole: what an error is about; NULL: the row */
     struct json_doc *own, *ours; /* the operator's rows, or NULL; and ours, or NULL */
     struct image *rows;
     size_t n;
@@ -179,17 +182,27 @@ static int read_ports(const struct json *row, struct image *im, struct err *e)
     return 0;
 }
 
-static int check_keys(const struct json *object, const char *const *known, size_t n, struct err *e)
+/* *ret_bad: the one that is not known. */
+static int check_keys(const struct json *object, const char *const *known, size_t n,
+                      const char **ret_bad, struct err *e)
 {
     JSON_MEMBERS(name, value, object)
     {
+        const char *key = json_cstr(name);
+        struct near near = { .name = key ? key : "" };
         bool is_known = false;
 
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             is_known |= span_is(json_str(name), known[i]);
-        if (!is_known)
-            return err_set(e, ERR_INVALID, "'%.*s' is nothing that is known here",
-                           SPAN_ARG(json_str(name)));
+            near_try(&near, known[i]);
+        }
+        if (is_known)
+            continue;
+        (void)err_set(e, ERR_INVALID, "'%.*s' is nothing that is known here",
+                      SPAN_ARG(json_str(name)));
+        (void)near_hint(&near, e);
+        *ret_bad = key;
+        return -1;
     }
     return 0;
 }
@@ -223,7 +236,8 @@ static int read_row(struct images *t, const struct json *row, struct image *im, 
 
     if (json_type(row) != JSON_OBJECT)
         return err_set(e, ERR_INVALID, "it is a %s, not a map", json_type_name(row));
-    if (check_keys(row, keys, LEN(keys), e) < 0 || read_list(row, "names", &im->names, e) < 0 ||
+    if (check_keys(row, keys, LEN(keys), &t->bad_key, e) < 0 ||
+        read_list(row, "names", &im->names, e) < 0 ||
         read_list(row, "serverCommands", &im->server_commands, e) < 0 ||
         read_list(row, "command", &im->command, e) < 0 ||
         read_flag(row, "server", &im->is_server, e) < 0 ||
@@ -257,6 +271,7 @@ static int add_rows(struct images *t, struct json_doc *doc, struct err *e)
         t->rows = own_resize(t->rows, t->n + 1, sizeof *t->rows);
         t->rows[t->n] = (struct image){ 0 };
         t->n++;
+        t->bad_key = NULL;
         if (read_row(t, row, &t->rows[t->n - 1], e) < 0)
             return err_wrap(e, "image %zu", t->n);
     }
@@ -278,13 +293,33 @@ static int read_own(struct images *t, struct span text, bool *ret_has_defaults, 
         return 0;
     if (json_type(root) != JSON_OBJECT)
         return err_set(e, ERR_INVALID, "it is a %s, not a map", json_type_name(root));
-    if (check_keys(root, keys, LEN(keys), e) < 0 ||
-        read_flag(root, "defaults", ret_has_defaults, e) < 0)
+    if (check_keys(root, keys, LEN(keys), &t->bad_key, e) < 0)
         return -1;
+    t->bad_key = keys[0];
+    if (read_flag(root, keys[0], ret_has_defaults, e) < 0)
+        return -1;
+    t->bad_key = keys[1];
     return add_rows(t, t->own, e);
 }
 
-int images_parse(struct span text, const char *dir, struct images **ret, struct err *e)
+/* In which line that is, where it can be found. */
+static void add_line(const struct images *t, struct span text, struct err *e)
+{
+    char number[24];
+    const char *const in_row[] = { "images", number, t->bad_key, NULL };
+    const char *const at_top[] = { t->bad_key, NULL };
+    size_t line;
+
+    if (!t->n && !t->bad_key)
+        return;
+    (void)snprintf(number, sizeof number, "%zu", t->n - 1);
+    line = kube_yaml_line(text, t->n ? in_row : at_top);
+    if (line)
+        (void)err_wrap(e, "line %zu", line);
+}
+
+static int parse(struct span text, const char *dir, bool has_lines, struct images **ret,
+                 struct err *e)
 {
     OWN(images_done) struct images *t = NEW(struct images);
     bool has_defaults = true;
@@ -292,13 +327,21 @@ int images_parse(struct span text, const char *dir, struct images **ret, struct 
     t->dir = own_strdup(dir);
     t->root_name = host_root_name();
     t->dir_fd = -1;
-    if (text.n && read_own(t, text, &has_defaults, e) < 0)
+    if (text.n && read_own(t, text, &has_defaults, e) < 0) {
+        if (has_lines)
+            add_line(t, text, e);
         return -1;
+    }
     if (has_defaults && (kube_yaml_to_doc(span_cstr(defaults), NULL, &t->ours, e) < 0 ||
                          add_rows(t, t->ours, e) < 0))
         return err_wrap(e, "our own table of images");
     *ret = take_ptr(&t);
     return 0;
+}
+
+int images_parse(struct span text, const char *dir, struct images **ret, struct err *e)
+{
+    return parse(text, dir, false, ret, e);
 }
 
 /* The file that is there; -1 with ENOENT where there is none. */
@@ -329,7 +372,7 @@ int images_load(int dir_fd, const char *dir, struct images **ret, struct err *e)
         return err_sys(e, "cannot open '%s/%s'", dir, name);
     if (fd >= 0 && (fstat(fd, &seen) < 0 || fd_read_all(fd, &text, e) < 0))
         return err_wrap(e, "cannot read '%s/%s'", dir, name);
-    if (images_parse(buf_span(&text), dir, &t, e) < 0)
+    if (parse(buf_span(&text), dir, true, &t, e) < 0)
         return err_wrap(e, "'%s/%s'", dir, name);
     t->seen = seen;
     t->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);

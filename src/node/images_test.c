@@ -142,7 +142,7 @@ static void a_file_that_changes(void **state)
     assert_int_equal(images_find(t, "mine", NULL, &im, &reason, &e), 0);
     scratch_file(&s, IMAGES_FILE, "images: 5");
     assert_int_equal(images_reload(&t, &e), -1);
-    assert_string_equal(e.msg, "'DATA/images.yaml': images is a number, not a list");
+    assert_string_equal(e.msg, "'DATA/images.yaml': line 1: images is a number, not a list");
     assert_int_equal(images_find(t, "mine", NULL, &im, &reason, &e), 0);
     scratch_file(&s, IMAGES_FILE, "");
     assert_int_equal(images_reload(&t, &e), 0);

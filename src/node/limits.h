@@ -48,8 +48,6 @@
 #define DISK_REST_TIMES   3     /* a turn is followed by so many times its own length of rest, */
 #define DISK_REST_MOST_MS 300   /* but no more than this */
 #define DISK_GREW_BYTES   (1 << 20) /* growth that counts as writing when the disk is nearly full */
-#define DISK_FLOOR_BYTES  (1ull << 30) /* free space that is kept, */
-#define DISK_FLOOR_PART   50    /* or this part of the disk, if that is more */
 #define DISK_THAW_PART    4     /* of the floor: so much more has to be free before the frozen go on */
 
 #define NODE_LEASE_SECONDS  40    /* the kubelet's */

@@ -1,5 +1,6 @@
 #include "router/overview.h"
 
+#include "base/disk_room.h"
 #include "base/log.h"
 #include "kube/client.h"
 #include "router/limits.h"
@@ -15,6 +16,8 @@ struct list {
 
 struct overview {
     struct kube_client *client;
+    int disk_fd;
+    uint64_t floor_bytes;
     const struct kind *kinds[LISTS];
     struct list lists[LISTS];
     size_t at; /* which list is asked for */
@@ -53,11 +56,25 @@ static struct page_list of(const struct list *l)
     return (struct page_list){ l->items, l->n, l->is_cut };
 }
 
+/* NULL: there is room. */
+static const char *disk_text(const struct overview *o, char *text, size_t n)
+{
+    struct disk_room room;
+    struct err e;
+
+    if (o->disk_fd < 0 || disk_room_read(o->disk_fd, o->floor_bytes, &room, &e) < 0 ||
+        !disk_room_is_short(&room))
+        return NULL;
+    return disk_room_text(&room, text, n);
+}
+
 static void finish(struct overview *o)
 {
     OWN(buf_done) struct buf html = BUF_INIT(PAGE_MAX_BYTES);
+    char text[DISK_ROOM_TEXT_BYTES];
     const struct page page = { of(&o->lists[POOLS]), of(&o->lists[CLAIMS]),
-                               of(&o->lists[SANDBOXES]), of(&o->lists[EVENTS]) };
+                               of(&o->lists[SANDBOXES]), of(&o->lists[EVENTS]),
+                               disk_text(o, text, sizeof text) };
     struct err e;
 
     if (page_write(&page, &html, &e) < 0)
@@ -158,7 +175,7 @@ void overview_answer(struct http_exchange *x, struct span html)
 
 /* ---- life ---- */
 
-struct overview *overview_new(struct kube_client *client)
+struct overview *overview_new(struct kube_client *client, int disk_fd, uint64_t floor_bytes)
 {
     static const char *const what[LISTS][2] = { { "extensions.agents.x-k8s.io",
                                                   "sandboxwarmpools" },
@@ -168,6 +185,8 @@ struct overview *overview_new(struct kube_client *client)
     struct overview *o = NEW(struct overview);
 
     o->client = client;
+    o->disk_fd = disk_fd;
+    o->floor_bytes = floor_bytes;
     for (size_t i = 0; i < LISTS; i++)
         o->kinds[i] = kind_find(what[i][0], NULL, what[i][1]);
     return o;

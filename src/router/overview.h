@@ -24,7 +24,8 @@ struct overview_wait {
     void *ctx;
 };
 
-struct overview *overview_new(struct kube_client *client);
+/* disk_fd: something on the disk of the data directory; -1: nothing is said of it. Borrowed. floor_bytes: base/disk_room.h. */
+struct overview *overview_new(struct kube_client *client, int disk_fd, uint64_t floor_bytes);
 /* Nobody waits any more, and the client has told of its calls. Tolerates NULL. */
 void overview_free(struct overview *o);
 

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "router/limits.h"
+#include "router/problems.h"
 
 #include <openssl/evp.h>
 #include <string.h>
@@ -125,7 +126,16 @@ static int begin_row(struct buf *out, const struct object *o, struct err *e)
                : cell(out, NULL, object_name(o), e);
 }
 
-static int ready_cells(struct buf *out, const struct object *o, struct err *e)
+static int heal(struct buf *out, const struct problem *p, struct err *e)
+{
+    return raw(out, "<br>heals: <code>", e) < 0 || words(out, p->heal, e) < 0
+               ? -1
+               : raw(out, "</code>", e);
+}
+
+/* problem: what waiting does not heal, or NULL. */
+static int ready_cells(struct buf *out, const struct object *o, const struct problem *problem,
+                       struct err *e)
 {
     const struct json *ready = condition(o, "Ready");
     const char *class = is_ready(o) ? "<td class=good>" : "<td class=bad>";
@@ -136,6 +146,8 @@ static int ready_cells(struct buf *out, const struct object *o, struct err *e)
         return -1;
     if (!is_ready(o) && (words(out, text_at(ready, "reason"), e) < 0 || raw(out, ": ", e) < 0 ||
                          words(out, text_at(ready, "message"), e) < 0))
+        return -1;
+    if (problem && heal(out, problem, e) < 0)
         return -1;
     return raw(out, "</td></tr>\n", e);
 }
@@ -154,17 +166,23 @@ static int pool_row(struct buf *out, const struct object *o, struct err *e)
 
 static int claim_row(struct buf *out, const struct object *o, struct err *e)
 {
+    struct problem problem;
+    bool is_bad = problem_of_claim(o, &problem);
+
     return begin_row(out, o, e) < 0 || cell(out, NULL, object_text(o, "status.sandbox.name"), e) < 0
                ? -1
-               : ready_cells(out, o, e);
+               : ready_cells(out, o, is_bad ? &problem : NULL, e);
 }
 
 static int sandbox_row(struct buf *out, const struct object *o, struct err *e)
 {
+    struct problem problem;
+    bool is_bad = problem_of_sandbox(o, &problem);
+
     return begin_row(out, o, e) < 0 ||
                    cell(out, NULL, object_label(o, LABEL_POOL) ? "in a pool" : "in use", e) < 0
                ? -1
-               : ready_cells(out, o, e);
+               : ready_cells(out, o, is_bad ? &problem : NULL, e);
 }
 
 /* ---- tables ---- */
@@ -258,6 +276,9 @@ static int summary(const struct page *p, struct buf *out, struct err *e)
 {
     size_t wrong = count_wrong(p);
 
+    if (p->disk && (raw(out, "<p class=bad>The disk is nearly full: ", e) < 0 ||
+                    words(out, p->disk, e) < 0 || raw(out, ".</p>\n", e) < 0))
+        return -1;
     if (!wrong)
         return raw(
             out, "<p class=good>All pools are full, all claims and sandboxes are ready.</p>\n", e);

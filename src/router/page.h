@@ -17,6 +17,7 @@ struct page_list {
 
 struct page {
     struct page_list pools, claims, sandboxes, events;
+    const char *disk; /* how full it is, where that has to be known; else NULL */
 };
 
 /* Appends the document. ERR_LIMIT: it does not fit. */

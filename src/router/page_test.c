@@ -70,7 +70,9 @@ static void test_what_is_wrong_is_told(void **state)
     show(&page, &html);
     assert_true(has(&html, "2 of the pools, claims and sandboxes are not full, or not ready."));
     assert_true(has(&html, "<td>4</td><td class=bad>3</td>"));
-    assert_true(has(&html, "not ready</td><td>TemplateNotFound: no such</td>"));
+    assert_true(has(&html,
+                    "not ready</td><td>TemplateNotFound: no such<br>heals: <code>kubectl apply "
+                    "what it names, or kubectl delete sandboxclaim -n n c</code></td>"));
     assert_true(has(&html, "suspended"));
     assert_true(has(&html, "There are more"));
     object_unref(pool);

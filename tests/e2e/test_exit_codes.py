@@ -24,7 +24,7 @@ def commands():
 
 def test_the_table():
     rows = dict(re.findall(r"^  (\w+) +(\S.*)$", call("help", "exit-codes").stdout, re.M))
-    assert list(rows) == ["0", "1", "2", "3", "124", "125", "126", "127", "other"]
+    assert list(rows) == ["0", "1", "2", "3", "4", "124", "125", "126", "127", "other"]
     assert "exit-codes" in call("--help").stdout
 
 
