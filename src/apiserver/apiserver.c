@@ -7,6 +7,7 @@
 #include "apiserver/limits.h"
 #include "apiserver/metrics.h"
 #include "apiserver/pki.h"
+#include "apiserver/quota.h"
 #include "apiserver/seed.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -320,6 +321,8 @@ static int begin(struct apiserver *s, const struct apiserver_config *config, str
     if (store_open(s->loop, &store, &s->store, e) < 0 || pki_open(s->data, &s->pki, e) < 0)
         return -1;
     usage_set_max(store_usage(s->store), &config->namespace_max);
+    usage_set_reserved(store_usage(s->store), config->is_reserved);
+    quota_tell_all(s->store);
     if (config->token_file && read_tokens(s, config->token_file, e) < 0)
         return -1;
     s->streams = http_client_new(s->loop, &streams);

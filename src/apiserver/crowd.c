@@ -2,6 +2,7 @@
 
 #include "apiserver/limits.h"
 #include "apiserver/op.h"
+#include "apiserver/quota.h"
 #include "base/log.h"
 
 #include <string.h>
@@ -240,6 +241,7 @@ static int remove_one(struct crowd *c, struct share *s, struct object *o)
 
     if (store_write(c->store, &change, &ignored, &e) < 0)
         return -1;
+    quota_tell(c->store, object_namespace(ignored));
     s->removed++;
     return 0;
 }

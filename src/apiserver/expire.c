@@ -3,6 +3,7 @@
 #include "apiserver/crowd.h"
 #include "apiserver/limits.h"
 #include "apiserver/op.h"
+#include "apiserver/quota.h"
 #include "base/log.h"
 #include "kube/time.h"
 
@@ -68,8 +69,10 @@ static void remove_one(struct expire *x, struct object *o)
     struct err e;
 
     if (there && object_version(there) == object_version(o) &&
-        store_write(x->s->store, &change, &ignored, &e) == 0)
+        store_write(x->s->store, &change, &ignored, &e) == 0) {
+        quota_tell(x->s->store, key.namespace);
         x->gone++;
+    }
 }
 
 /* ---- sweeping ---- */

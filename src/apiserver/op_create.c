@@ -3,6 +3,7 @@
 #include "apiserver/grant.h"
 #include "apiserver/namespace_limit.h"
 #include "apiserver/op_write.h"
+#include "apiserver/quota.h"
 #include "apiserver/reserved.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freei
     struct err e;
 
     if (reserved_check(op, key.namespace, key.name, st) < 0 ||
-        namespace_limit_check(op, what, o, st) < 0)
+        namespace_limit_check(op, what, o, st) < 0 || quota_check(op, what, o, st) < 0)
         return -1;
     if (op->is_dry_run) {
         const struct object *there = store_get(op->store, STORE_HEAD, &key);
@@ -45,8 +46,10 @@ int op_commit(struct op *op, enum store_op what, struct object *o, bool is_freei
         *ret = there ? object_with_version(o, object_version(there)) : object_ref(o);
         return 0;
     }
-    if (store_write(op->store, &change, ret, &e) == 0)
+    if (store_write(op->store, &change, ret, &e) == 0) {
+        quota_tell(op->store, key.namespace);
         return 0;
+    }
     if (e.code == ERR_EXISTS)
         return refuse_taken(op, o, st);
     if (e.code == ERR_NOT_FOUND)

@@ -30,7 +30,8 @@ struct given {
 /* What people who use a namespace read, what they change, and what only its owner may. Secrets and the ways into a Pod are
  * not for those who only look. A status is read, and written by controllers and nodes alone: what it says is believed by
  * parts that have more rights than who may write it. */
-#define VIEWED                                                                                                    \
+#define VIEWED VIEWED_ONCE ",\"resourcequotas\",\"resourcequotas/status\""
+#define VIEWED_ONCE                                                                                               \
     "\"configmaps\",\"endpoints\",\"events\",\"namespaces\",\"persistentvolumeclaims\",\"persistentvolumeclaims/" \
     "status\",\"pods\",\"pods/log\",\"pods/status\",\"serviceaccounts\",\"services\",\"services/status\""
 #define EDITED                                                                                                       \
@@ -42,22 +43,23 @@ struct given {
 #define OUR_GROUPS   "\"agents.x-k8s.io\",\"extensions.agents.x-k8s.io\""
 #define APPS_WRITTEN "\"deployments\",\"deployments/scale\",\"replicasets\",\"replicasets/scale\""
 #define APPS         "\"deployments\",\"deployments/scale\",\"deployments/status\",\"replicasets\",\"replicasets/scale\",\"replicasets/status\""
-#define VIEW_RULES \
-    RULE("\"\"", VIEWED, READ) "," RULE("\"apps\"", APPS, READ) "," RULE(OUR_GROUPS, OURS, READ) "," \
+#define VIEW_RULES_OF(viewed) \
+    RULE("\"\"", viewed, READ) "," RULE("\"apps\"", APPS, READ) "," RULE(OUR_GROUPS, OURS, READ) "," \
     RULE("\"networking.k8s.io\",\"gateway.networking.k8s.io\",\"discovery.k8s.io\",\"policy\"", \
          "\"networkpolicies\",\"gateways\",\"httproutes\",\"endpointslices\",\"poddisruptionbudgets\"", READ)
 /* A Gateway has a listener on port 80 made, for the whole machine: that is the operator's, as in Kubernetes. */
 #define NETWORK_WRITTEN "\"networkpolicies\",\"httproutes\",\"poddisruptionbudgets\""
 #define NETWORK         "\"networkpolicies\",\"gateways\",\"httproutes\",\"poddisruptionbudgets\""
-#define EDIT_RULES_OF(apps, ours, network) \
-    VIEW_RULES "," RULE("\"\"", EDITED, READ "," WRITE) "," RULE("\"apps\"", apps, WRITE) "," RULE(OUR_GROUPS, ours, WRITE) "," \
+#define EDIT_RULES_OF(viewed, apps, ours, network) \
+    VIEW_RULES_OF(viewed) "," RULE("\"\"", EDITED, READ "," WRITE) "," RULE("\"apps\"", apps, WRITE) "," RULE(OUR_GROUPS, ours, WRITE) "," \
     RULE("\"networking.k8s.io\",\"gateway.networking.k8s.io\",\"policy\"", network, WRITE) "," \
     RULE("\"coordination.k8s.io\"", "\"leases\"", READ "," WRITE)
-#define ADMIN_RULES_OF(apps, ours, network) \
-    EDIT_RULES_OF(apps, ours, network) "," RULE("\"" RBAC "\"", "\"roles\",\"rolebindings\"", READ "," WRITE) "," \
+#define ADMIN_RULES_OF(viewed, apps, ours, network) \
+    EDIT_RULES_OF(viewed, apps, ours, network) "," RULE("\"" RBAC "\"", "\"roles\",\"rolebindings\"", READ "," WRITE) "," \
     RULE("\"authorization.k8s.io\"", "\"localsubjectaccessreviews\"", "\"create\"")
-#define EDIT_RULES  EDIT_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN)
-#define ADMIN_RULES ADMIN_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN)
+#define VIEW_RULES  VIEW_RULES_OF(VIEWED)
+#define EDIT_RULES  EDIT_RULES_OF(VIEWED, APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN)
+#define ADMIN_RULES ADMIN_RULES_OF(VIEWED, APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN)
 
 static const struct given rows[] = {
     { RBAC, "clusterroles", "", ROLE("cluster-admin", RULE("\"*\"", "\"*\"", "\"*\"") ",{\"nonResourceURLs\":[\"*\"],\"verbs\":[\"*\"]}") },
@@ -75,14 +77,17 @@ static const struct given rows[] = {
     { "", "services", "default", "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\",\"provider\":\"kubernetes\"}},\"spec\":{\"type\":\"ClusterIP\",\"clusterIP\":\"10.96.0.1\",\"clusterIPs\":[\"10.96.0.1\"],\"ipFamilies\":[\"IPv4\"],\"ipFamilyPolicy\":\"SingleStack\",\"ports\":[{\"name\":\"https\",\"port\":443,\"protocol\":\"TCP\",\"targetPort\":6443}]}}" },
 };
 
-/* Roles that releases gave with rules that let a status, or a Gateway, be written: one that still says exactly `was` was changed by no user. */
+/* Roles that releases gave with rules that let a status, or a Gateway, be written, or no quota be read: one that still says exactly `was` was changed by no user. */
 static const struct {
     const char *name, *was, *patch;
 } outdated[] = {
-    { "edit", "{\"rules\":[" EDIT_RULES_OF(APPS, OURS, NETWORK) "]}", "{\"rules\":[" EDIT_RULES "]}" },
-    { "edit", "{\"rules\":[" EDIT_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK) "]}", "{\"rules\":[" EDIT_RULES "]}" },
-    { "admin", "{\"rules\":[" ADMIN_RULES_OF(APPS, OURS, NETWORK) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
-    { "admin", "{\"rules\":[" ADMIN_RULES_OF(APPS_WRITTEN, OURS_WRITTEN, NETWORK) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
+    { "view", "{\"rules\":[" VIEW_RULES_OF(VIEWED_ONCE) "]}", "{\"rules\":[" VIEW_RULES "]}" },
+    { "edit", "{\"rules\":[" EDIT_RULES_OF(VIEWED_ONCE, APPS, OURS, NETWORK) "]}", "{\"rules\":[" EDIT_RULES "]}" },
+    { "edit", "{\"rules\":[" EDIT_RULES_OF(VIEWED_ONCE, APPS_WRITTEN, OURS_WRITTEN, NETWORK) "]}", "{\"rules\":[" EDIT_RULES "]}" },
+    { "edit", "{\"rules\":[" EDIT_RULES_OF(VIEWED_ONCE, APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN) "]}", "{\"rules\":[" EDIT_RULES "]}" },
+    { "admin", "{\"rules\":[" ADMIN_RULES_OF(VIEWED_ONCE, APPS, OURS, NETWORK) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
+    { "admin", "{\"rules\":[" ADMIN_RULES_OF(VIEWED_ONCE, APPS_WRITTEN, OURS_WRITTEN, NETWORK) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
+    { "admin", "{\"rules\":[" ADMIN_RULES_OF(VIEWED_ONCE, APPS_WRITTEN, OURS_WRITTEN, NETWORK_WRITTEN) "]}", "{\"rules\":[" ADMIN_RULES "]}" },
 };
 /* clang-format on */
 

@@ -6,17 +6,25 @@ struct usage {
     struct keymap rows;
     struct usage_row *last; /* writes of one namespace come one after the other */
     struct usage_amount max;
+    const struct kind *quota;
+    quota_reserved_fn is_reserved;
 };
 
 struct usage *usage_new(void)
 {
-    return NEW(struct usage);
+    struct usage *u = NEW(struct usage);
+
+    u->quota = kind_find("", "v1", "resourcequotas");
+    return u;
 }
 
 static void free_row(struct keymap_node *node, void *ctx)
 {
+    struct usage_row *row = CONTAINER(node, struct usage_row, node);
+
     (void)ctx;
-    free(CONTAINER(node, struct usage_row, node));
+    quota_book_free(row->book);
+    free(row);
 }
 
 void usage_free(struct usage *u)
@@ -38,6 +46,16 @@ const struct usage_amount *usage_max(const struct usage *u)
     return &u->max;
 }
 
+void usage_set_reserved(struct usage *u, quota_reserved_fn is_reserved)
+{
+    u->is_reserved = is_reserved;
+}
+
+quota_reserved_fn usage_reserved(const struct usage *u)
+{
+    return u->is_reserved;
+}
+
 struct usage_row *usage_find(struct usage *u, const char *namespace)
 {
     struct keymap_node *found;
@@ -56,6 +74,24 @@ struct usage_row *usage_find(struct usage *u, const char *namespace)
     return u->last = row;
 }
 
+static void drop_book(struct usage_row *row)
+{
+    quota_book_free(row->book);
+    row->book = NULL;
+}
+
+static void change_quotas(struct usage *u, struct usage_row *row, const struct object *before,
+                          const struct object *now)
+{
+    if (object_kind(now ? now : before) == u->quota) {
+        row->quotas += (now != NULL) - (before != NULL);
+        if (quota_book_is_other(before, now))
+            drop_book(row);
+    }
+    if (row->book)
+        quota_book_change(row->book, before, now);
+}
+
 void usage_change(struct usage *u, const struct object *before, const struct object *now)
 {
     const struct object *o = now ? now : before;
@@ -69,12 +105,17 @@ void usage_change(struct usage *u, const struct object *before, const struct obj
         row->now.objects++;
         row->now.bytes += object_text_size(now);
     }
+    change_quotas(u, row, before, now);
 }
 
 static void clear_row(struct keymap_node *node, void *ctx)
 {
+    struct usage_row *row = CONTAINER(node, struct usage_row, node);
+
     (void)ctx;
-    CONTAINER(node, struct usage_row, node)->now = (struct usage_amount){ 0 };
+    row->now = (struct usage_amount){ 0 };
+    row->quotas = 0;
+    drop_book(row);
 }
 
 void usage_recount(struct usage *u, const struct shelf *s)

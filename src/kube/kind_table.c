@@ -100,6 +100,8 @@ static const struct kind rows[] = {
       ONE({ .name = "v1", .type = &schema_core_v1_PersistentVolumeClaim, .subs = ROWS(status_only) }) },
     { "", "Pod", "PodList", "pods", "pod", NAMES("po"), NAMES("all"), SPECED, KIND_ALL_VERBS,
       ONE({ .name = "v1", .type = &schema_core_v1_Pod, .subs = ROWS(pod_subs) }) },
+    { "", "ResourceQuota", "ResourceQuotaList", "resourcequotas", "resourcequota", NAMES("quota"), NAMES(), LEGACY,
+      KIND_ALL_VERBS, ONE({ .name = "v1", .type = &schema_core_v1_ResourceQuota, .subs = ROWS(status_only) }) },
     { "", "Secret", "SecretList", "secrets", "secret", NAMES(), NAMES(), LEGACY, KIND_ALL_VERBS,
       ONE({ .name = "v1", .type = &schema_core_v1_Secret }) },
     { "", "Service", "ServiceList", "services", "service", NAMES("svc"), NAMES("all"), LEGACY | KIND_DNS_1035,

@@ -17,6 +17,7 @@ static const struct row {
     { "", "v1", "events", "Event", true },
     { "", "v1", "configmaps", "ConfigMap", true },
     { "", "v1", "secrets", "Secret", true },
+    { "", "v1", "resourcequotas", "ResourceQuota", true },
     { "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true },
     { "", "v1", "serviceaccounts", "ServiceAccount", true },
     { "", "v1", "nodes", "Node", false },

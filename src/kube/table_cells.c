@@ -570,6 +570,36 @@ static void binding_cells(const struct cells *c)
     cell_subjects(c, "ServiceAccount");
 }
 
+/* "cpu: 1/2, pods: 0/5", by name. */
+static void quota_cell(const struct cells *c, bool is_limits)
+{
+    OWN(joined_done) struct joined j = JOINED(", ");
+    const struct json *used = object_at(c->obj, "status.used"), *names[SORTED_MAX];
+    size_t n = 0;
+
+    JSON_MEMBERS(name, value, object_at(c->obj, "status.hard"))
+    {
+        if (n < SORTED_MAX && value && span_starts(json_str(name), "limits.") == is_limits)
+            names[n++] = name;
+    }
+    qsort(names, n, sizeof names[0], by_text);
+    for (size_t i = 0; i < n; i++) {
+        struct span now = json_str(json_get_span(used, json_str(names[i])));
+
+        join(&j, "%.*s: %.*s/%.*s", SPAN_ARG(json_str(names[i])), SPAN_ARG(now.n ? now : SPAN("0")),
+             SPAN_ARG(json_str(names[i] + 1)));
+    }
+    cell_joined(c, &j, "");
+}
+
+static void quota_cells(const struct cells *c)
+{
+    cell_text(c, object_name(c->obj));
+    quota_cell(c, false);
+    quota_cell(c, true);
+    cell_created(c);
+}
+
 static void scale_cells(const struct cells *c)
 {
     cell_text(c, object_name(c->obj));
@@ -598,6 +628,7 @@ static const struct table_maker makers[] = {
       WIDE("External-IP"), WIDE("OS-Image"), WIDE("Kernel-Version"), WIDE("Container-Runtime")), node_cells },
     { "", "persistentvolumeclaims", COLUMNS(NAME, TEXT("Status"), TEXT("Volume"), TEXT("Capacity"), TEXT("Access Modes"),
       TEXT("StorageClass"), TEXT("VolumeAttributesClass"), TEXT("Age"), WIDE("VolumeMode")), claim_cells },
+    { "", "resourcequotas", COLUMNS(NAME, TEXT("Request"), TEXT("Limit"), TEXT("Age")), quota_cells },
     { NULL, "events", COLUMNS(TEXT("Last Seen"), TEXT("Type"), TEXT("Reason"), TEXT("Object"), WIDE("Subobject"), WIDE("Source"),
       TEXT("Message"), WIDE("First Seen"), WIDE("Count"), { "Name", "string", "name", 1 }), event_cells },
     { "apps", "deployments", COLUMNS(NAME, TEXT("Ready"), TEXT("Up-to-date"), TEXT("Available"), TEXT("Age"), WIDE("Containers"),

@@ -103,6 +103,11 @@ static const struct row {
       "{" META ",\"spec\":{\"podSelector\":{}}}", "[\"x\",\"<none>\",\"2m\"]" },
     { "lease", "coordination.k8s.io", "v1", "leases",
       "{" META ",\"spec\":{\"holderIdentity\":\"me\"}}", "[\"x\",\"me\",\"2m\"]" },
+    { "quota", "", "v1", "resourcequotas",
+      "{" META
+      ",\"status\":{\"hard\":{\"pods\":\"5\",\"limits.cpu\":\"2\",\"cpu\":\"1\"},\"used\":{\"pods\":\"1\",\"cpu\":"
+      "\"300m\"}}}",
+      "[\"x\",\"cpu: 300m/1, pods: 1/5\",\"limits.cpu: 0/2\",\"2m\"]" },
     { "budget", "policy", "v1", "poddisruptionbudgets", "{" META ",\"spec\":{\"minAvailable\":1}}",
       "[\"x\",\"1\",\"N/A\",0,\"2m\"]" },
     { "storage class", "storage.k8s.io", "v1", "storageclasses",

@@ -166,6 +166,7 @@ static const struct rule {
     { "", "configmaps", validate_config_map },
     { "", "secrets", validate_secret, true },
     { "", "persistentvolumeclaims", validate_volume_claim },
+    { "", "resourcequotas", validate_quota, true },
     { "", "nodes", validate_node, true },
     { "", "events", validate_event },
     { "events.k8s.io", "events", validate_event },

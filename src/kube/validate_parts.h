@@ -65,6 +65,7 @@ void validate_service(const struct validation *v, struct causes *c);
 void validate_config_map(const struct validation *v, struct causes *c);
 void validate_secret(const struct validation *v, struct causes *c);
 void validate_volume_claim(const struct validation *v, struct causes *c);
+void validate_quota(const struct validation *v, struct causes *c);
 void validate_node(const struct validation *v, struct causes *c);
 void validate_event(const struct validation *v, struct causes *c);
 void validate_lease(const struct validation *v, struct causes *c);

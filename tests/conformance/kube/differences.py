@@ -15,7 +15,7 @@ ORDER = "Members of an object stand in the order in which they were sent and set
 OTHER_KIND = "A body of a custom resource that says it is another kind is refused in the name of the kind that its path has."
 PLACE = "Refusals of a custom resource's status name a field by its whole path in every sentence."
 PROTOBUF = "Bodies may be protobuf, answers are JSON: every client that asks for protobuf takes JSON too."
-QUOTAS = "ResourceQuota and LimitRange are not served, so `kubectl describe namespace` does not speak of them."
+LIMIT_RANGES = "LimitRange is not served, so `kubectl describe namespace` does not speak of it."
 TAINTS = "A new Node is not tainted `node.kubernetes.io/not-ready`: there is no scheduler that would look at it."
 TEXTS = "The schema carries no descriptions, and `kubectl explain` names our types where it says `<Object>` of custom kinds elsewhere."
 
@@ -58,7 +58,7 @@ DIFFERENCES = [
     *rows("views-partial", ["watch as table"], ["events.*.object.columnDefinitions.*.description"], TEXTS),
     *rows("objects-content_types", ["protobuf or JSON"], ["type"], PROTOBUF),
     *rows("discovery-openapi", ["version 2"], ["value"], ALPHA),
-    *rows("kubectl-describe", ["namespace"], ["out"], QUOTAS),
+    *rows("kubectl-describe", ["namespace"], ["out"], LIMIT_RANGES),
     *rows("kinds-nodes", ["valid *"], ["body.spec"], TAINTS),
     *rows("kubectl-discovery", ["explain*"], ["out"], TEXTS),
 ]
