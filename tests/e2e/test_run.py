@@ -550,7 +550,7 @@ def test_killed_anywhere(who):
     (["run", "--user", "1:", "--", "true"], "--user: '1:' is not UID[:GID], numbers up to 65535"),
     (["run", "--cpus", "0", "--", "true"], "--cpus: '0' is not a number from 0.01 to 4096"),
     (["run", "--pids", "0", "--", "true"], "--pids: '0' is out of range: 1 to 4194304"),
-    (["run", "--memory", "1", "--", "true"], "--memory: '1' is out of range: 1048576 to 18446744073709551615 bytes"),
+    (["run", "--memory", "1", "--", "true"], "--memory: '1' is too small: at least 1048576 bytes"),
     (["run", "--timeout", "soon", "--", "true"], "--timeout: 'soon' is not a duration such as 500ms, 2m or 1.5 (seconds)"),
     (["run", "--limits", "no", "--", "true"], "--limits: 'no' is neither 'strict' nor 'best-effort'"),
     (["run", "-o", "xml", "--", "true"], "--output: 'xml' is neither 'text' nor 'json'"),
