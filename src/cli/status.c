@@ -97,10 +97,12 @@ static int look(const char *dir, size_t *ret_running, struct facts *f, struct er
     const struct engine_info *first = NULL, *lacking = NULL;
     struct run_id id;
     size_t n = 0, frozen = 0;
+    bool is_other;
     int rc = engine_open(&(struct engine_spec){ .dir = dir }, &en, e);
 
     if (rc == 0)
         rc = engine_list(en, &v, &n, e);
+    is_other = rc == 0 && engine_keeper_is_other(en);
     engine_close(en);
     if (rc < 0)
         return -1;
@@ -113,6 +115,11 @@ static int look(const char *dir, size_t *ret_running, struct facts *f, struct er
         first = first ? first : &v[i];
         lacking = !lacking && *v[i].unenforced ? &v[i] : lacking;
     }
+    if (n && is_other)
+        fact_advise(facts_add(f, "keeper", LACKS,
+                              "one of another build keeps the sandboxes, and makes new ones; "
+                              "`silica down --sandboxes`, then `silica up`, replaces it"),
+                    "`silica down --sandboxes`, then `silica up`");
     facts_of_host(f);
     add_total(f, dir);
     if (first)

@@ -175,6 +175,13 @@ int engine_ask_fd(struct engine *en, struct span packet, uint64_t timeout_ms,
 
 /* ---- life ---- */
 
+static int start(struct engine *en, bool renews_it, struct err *e)
+{
+    if (renews_it)
+        engine_renew(en);
+    return engine_connect(en, true, e);
+}
+
 int engine_open(const struct engine_spec *spec, struct engine **ret, struct err *e)
 {
     struct engine *en = NEW(struct engine);
@@ -186,7 +193,7 @@ int engine_open(const struct engine_spec *spec, struct engine **ret, struct err 
     en->program = own_strdup(spec->program ? spec->program : "/proc/self/exe");
     if (dir_default(spec->dir ? spec->dir : getenv("SILICA_DATA"), &en->path, e) == 0 &&
         dir_open(&en->dir, en->path, spec->starts_keeper, e) == 0 &&
-        (!spec->starts_keeper || engine_connect(en, true, e) == 0)) {
+        (!spec->starts_keeper || start(en, spec->renews_keeper, e) == 0)) {
         *ret = en;
         return 0;
     }

@@ -21,6 +21,8 @@ struct engine;
 struct engine_spec {
     const char *dir;    /* NULL: $SILICA_DATA, else the account's own (dir_default) */
     bool starts_keeper; /* the directory and its keeper are made where they are missing */
+    bool
+        renews_keeper; /* one that runs, with no sandbox and no other caller, ends, and ours takes its place */
     struct box_limits
         all; /* of all sandboxes together, for a keeper that is started; 0: the keeper's defaults */
     const char *program; /* run as `PROGRAM keeper --data DIR`; NULL: ourselves */
@@ -31,6 +33,10 @@ void engine_close(struct engine *en);
 const char *engine_dir(const struct engine *en); /* the data directory */
 /* The connection to the keeper, borrowed, to be polled: it hangs up when the keeper is gone. -1: there is none now. */
 int engine_keeper_fd(const struct engine *en);
+
+/* Another build than ours makes and keeps the sandboxes. False also where that cannot be known: no keeper, or a program that is
+ * not the same file in each process. */
+bool engine_keeper_is_other(struct engine *en);
 
 struct engine_create {
     const struct box_spec

@@ -19,6 +19,8 @@ struct engine {
 };
 
 int engine_connect(struct engine *en, bool starts_it, struct err *e);
+/* A keeper that is there, and keeps nothing, makes room for the next one, which is started from our program. */
+void engine_renew(struct engine *en);
 /* One packet out, its answer in. timeout_ms 0: none. *ret is also filled with an error that the keeper tells. */
 int engine_ask(struct engine *en, struct span packet, uint64_t timeout_ms, struct wire_answer *ret,
                struct err *e);

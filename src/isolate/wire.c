@@ -3,7 +3,7 @@
 #include "isolate/dir.h"
 #include "isolate/limits.h"
 
-static const char *const op_names[] = { "create", "wait", "remove", "cellar" };
+static const char *const op_names[] = { "create", "wait", "remove", "cellar", "retire" };
 static const struct json_limits limits = { .max_bytes = WIRE_MAX_BYTES,
                                            .max_nodes = SPEC_NODES_MAX };
 

@@ -13,9 +13,10 @@ import urllib.request
 
 import pytest
 
+from harness import owner
 from harness.server import wait_until
 from lib import controlplane
-from lib.up import Up, forwarded, program
+from lib.up import Up, as_caller, forwarded, program
 
 pytestmark = pytest.mark.ours
 CLAIMS = "/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/default/sandboxclaims"
@@ -425,6 +426,36 @@ def test_a_newer_program_takes_over(fresh, tmp_path):
     again = wait_until(lambda: fresh.api.call("GET", f"{CLAIMS}/next").get("status", {}).get("sandbox"), 60)["name"]
     assert wait_until(lambda: ask(fresh, again, "echo there")[0] == 200, 60)
     fresh.wait_warm()
+
+
+@pytest.mark.parametrize("who", ["root", "user"])
+def test_a_newer_program_brings_its_own_keeper(who):
+    """What makes sandboxes is replaced as soon as none runs under it; until then status says so, and how."""
+    said = b"All pools are full, all claims and sandboxes are ready."
+    with as_caller(who) as up:
+        up.wait_warm()
+        first = owner.keeper_of(up.data)
+        assert "of another build" not in up.run("status").stdout
+        assert up.end() == 0
+        other = pathlib.Path(up.program).with_name("other") if who == "user" else up.directory / "other"
+        text = pathlib.Path(up.program).read_bytes()
+        assert said in text
+        other.write_bytes(text.replace(said, said[::-1]))
+        other.chmod(0o755)
+        up.program = str(other)
+        up.start()
+        up.wait_warm()
+        assert owner.keeper_of(up.data) == first, "sandboxes are never ended for it"
+        told = up.run("status").stdout
+        assert "lacks     keeper: one of another build keeps the sandboxes" in told and "`silica down --sandboxes`, then `silica up`" in told
+        assert [row["verdict"] for row in up.status()["protections"] if row["name"] == "keeper"] == ["lacks"]
+        up.run("down", "--sandboxes")
+        up.process.wait(60)
+        up.start()  # at once: the first one waits for others to ask it
+        up.wait_warm()
+        second = owner.keeper_of(up.data)
+        assert second != first and said[::-1] in pathlib.Path(f"/proc/{second}/exe").read_bytes()
+        assert "of another build" not in up.run("status").stdout
 
 
 def ask(up, sandbox, command, namespace="default", at=None, fields=None):
