@@ -131,7 +131,7 @@ static int read_bind(struct run_plan *p, const char *text, struct box_bind *ret,
 static int read_env(struct run_plan *p, const struct run_options *o, struct err *e)
 {
     static const char *const ours[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "USER=user",
-                                        "LANG=C.UTF-8" };
+                                        "LANG=C.UTF-8", BOX_NPM };
 
     for (size_t i = 0; i < LEN(ours); i++)
         if (!vars_is_given(&o->env, ours[i]))

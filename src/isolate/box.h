@@ -27,6 +27,8 @@ struct yard;
 #define BOX_MESSAGE_PATH "/dev/termination-log" /* where a container's last words are by custom */
 #define BOX_GROUPS_MAX   32 /* a Pod's supplementalGroups and fsGroup; then ERR_LIMIT */
 #define BOX_PATH         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/silica/bin"
+/* npm tries again for a minute, whatever the reason was, and has no file in /etc: a sandbox has no network but loopback. */
+#define BOX_NPM "NPM_CONFIG_FETCH_RETRIES=0"
 
 /* A tree of the host seen inside. */
 struct box_bind {

@@ -205,7 +205,8 @@ static struct object **services_of(const struct record *r, size_t *ret_n)
 static int read_env(struct make *m, struct record *r, const struct json *spec,
                     const struct image *image, struct err *e)
 {
-    static const char *const ours[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LANG=C.UTF-8" };
+    static const char *const ours[] = { "PATH=" BOX_PATH, "HOME=" BOX_HOME, "LANG=C.UTF-8",
+                                        BOX_NPM };
     const char *base[LEN(ours) + 2 + 64] = { NULL };
     char host[80];
     size_t n = 0, service_count;

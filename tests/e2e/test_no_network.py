@@ -2,11 +2,13 @@
 whatever the reason is told not to. Nothing is said in the output of programs; files in /etc say why."""
 
 import json
+import re
 import shutil
 
 import pytest
 
 from harness.caller import caller_or_skip
+from lib.up import Up
 
 pytestmark = pytest.mark.ours
 PYTHON = "/usr/bin/python3"
@@ -51,6 +53,27 @@ def test_pip_tries_once(who, user, environment):
         pytest.skip("pip is not installed")
     assert done.returncode == 1 and "No matching distribution found for nosuch" in done.stderr, done
     assert "Retrying" not in done.stderr and done.stdout == "", done
+
+
+@pytest.mark.parametrize("user", ["0", "1000"])
+@pytest.mark.parametrize("given, more", [([], 0), (["-e", "NPM_CONFIG_FETCH_RETRIES=1", "-e", "NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=1",
+                                                  "-e", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=1"], 1)], ids=["ours", "given"])
+def test_npm_tries_once(who, user, given, more):
+    """Unless it is asked for otherwise."""
+    if not shutil.which("npm"):
+        pytest.skip("npm is not installed")
+    done = who.run("--user", user, *given, "--", "sh", "-c", "cd /tmp && npm install nosuch; code=$?; cat ~/.npm/_logs/*.log; exit $code")
+    tried = re.findall(r"GET https://\S+/nosuch attempt (\d+) failed with ENOTFOUND", done.stdout)
+    assert done.returncode == 1 and "npm error code ENOTFOUND" in done.stderr, done
+    assert tried == [str(1 + n) for n in range(more + 1)], done
+
+
+def test_npm_in_a_pod():
+    with Up() as up:
+        for name, given in (("ours", []), ("given", ["--env=NPM_CONFIG_FETCH_RETRIES=7"])):
+            up.kubectl("run", name, "--image=host", "--restart=Never", *given, "--command", "--", "printenv", "NPM_CONFIG_FETCH_RETRIES")
+            up.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", "--timeout=60s")
+        assert [up.kubectl("logs", name) for name in ("ours", "given")] == ["0\n", "7\n"]
 
 
 @pytest.mark.parametrize("program, words, code, said", [
