@@ -1,7 +1,7 @@
 #include "node/port_conflict.h"
 
 #include "base/log.h"
-#include "net/holder.h"
+#include "net/port_holder.h"
 #include "node/event.h"
 #include "node/ports.h"
 
@@ -14,7 +14,7 @@ struct conflict {
     char ip[ADDRESS_TEXT_BYTES];
     uint16_t port;
     bool is_told;
-    struct net_holder holder; /* text "": no socket listens there (any more) */
+    struct net_port_holder holder; /* text "": no socket listens there (any more) */
 };
 
 struct port_conflicts {
@@ -30,7 +30,8 @@ static void conflict_free(struct conflict *c)
 }
 
 /* Many Pods want the same port: who has it at all addresses has it for all of them. */
-static const struct net_holder *known_holder(const struct conflict *list, const struct conflict *of)
+static const struct net_port_holder *known_holder(const struct conflict *list,
+                                                  const struct conflict *of)
 {
     for (; list != of; list = list->next)
         if (list->port == of->port && list->is_told == of->is_told && list->holder.is_everywhere)
@@ -41,7 +42,7 @@ static const struct net_holder *known_holder(const struct conflict *list, const 
 static void run_look(void *ctx, struct engine *en, const struct err *e)
 {
     struct port_conflicts *all = ctx;
-    const struct net_holder *known;
+    const struct net_port_holder *known;
     struct net_addr at;
 
     (void)en, (void)e;
@@ -50,8 +51,8 @@ static void run_look(void *ctx, struct engine *en, const struct err *e)
         if (known)
             c->holder = *known;
         else if (net_addr_of_ip(span_cstr(c->ip), c->port, &at))
-            (void)(c->is_told ? net_holder_find_user(&at, &c->holder)
-                              : net_holder_find(&at, &c->holder));
+            (void)(c->is_told ? net_port_holder_find_user(&at, &c->holder)
+                              : net_port_holder_find(&at, &c->holder));
     }
 }
 

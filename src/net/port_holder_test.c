@@ -1,4 +1,4 @@
-#include "net/holder.h"
+#include "net/port_holder.h"
 
 #include "net/listen.h"
 
@@ -52,19 +52,19 @@ static void test_places(void **state)
     assert_int_equal(prctl(PR_SET_NAME, "a\tholder"), 0);
     (void)snprintf(want, sizeof want, "a?holder (pid %d, user %u)", getpid(), geteuid());
     EACH(r, rows) {
-        struct net_holder found = { "", (uid_t)-1, false };
+        struct net_port_holder found = { "", (uid_t)-1, false };
         struct net_addr listening, at;
         int fd = listen_at(r->listens, &listening);
 
         if (fd < 0)
             continue; /* a machine without IPv6 */
         at = at_port(&listening);
-        if (net_holder_find(&at, &found) != r->is_found ||
+        if (net_port_holder_find(&at, &found) != r->is_found ||
             found.is_everywhere != r->is_everywhere ||
             (r->is_found && (strcmp(found.text, want) != 0 || found.uid != geteuid())))
             fail_msg("%s: found '%s', everywhere %d", r->listens, found.text, found.is_everywhere);
         (void)close(fd);
-        assert_false(net_holder_find(&at, &found));
+        assert_false(net_port_holder_find(&at, &found));
     }
 }
 

@@ -1,4 +1,4 @@
-#include "net/holder.h"
+#include "net/port_holder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -133,7 +133,7 @@ static void read_comm(int proc_fd, const char *pid, char comm[COMM_BYTES + 1])
             *c = '?';
 }
 
-static bool find_process(const struct listening *l, char text[NET_HOLDER_BYTES])
+static bool find_process(const struct listening *l, char text[NET_PORT_HOLDER_BYTES])
 {
     OWN(own_dir_close) DIR *proc = opendir("/proc");
     char name[32], comm[COMM_BYTES + 1];
@@ -145,7 +145,7 @@ static bool find_process(const struct listening *l, char text[NET_HOLDER_BYTES])
             !holds(dirfd(proc), entry->d_name, name))
             continue;
         read_comm(dirfd(proc), entry->d_name, comm);
-        (void)snprintf(text, NET_HOLDER_BYTES, "%s (pid %.16s, user %u)", comm, entry->d_name,
+        (void)snprintf(text, NET_PORT_HOLDER_BYTES, "%s (pid %.16s, user %u)", comm, entry->d_name,
                        l->uid);
         return true;
     }
@@ -154,7 +154,7 @@ static bool find_process(const struct listening *l, char text[NET_HOLDER_BYTES])
 
 /* ---- verbs ---- */
 
-static bool find(const struct net_addr *at, struct listening *l, struct net_holder *ret)
+static bool find(const struct net_addr *at, struct listening *l, struct net_port_holder *ret)
 {
     if (at->sa.ss_family != AF_INET ||
         (!find_socket(AF_INET, at, l) && !find_socket(AF_INET6, at, l)))
@@ -165,7 +165,7 @@ static bool find(const struct net_addr *at, struct listening *l, struct net_hold
     return true;
 }
 
-bool net_holder_find(const struct net_addr *at, struct net_holder *ret)
+bool net_port_holder_find(const struct net_addr *at, struct net_port_holder *ret)
 {
     struct listening l;
 
@@ -175,7 +175,7 @@ bool net_holder_find(const struct net_addr *at, struct net_holder *ret)
     return true;
 }
 
-bool net_holder_find_user(const struct net_addr *at, struct net_holder *ret)
+bool net_port_holder_find_user(const struct net_addr *at, struct net_port_holder *ret)
 {
     struct listening l;
 
