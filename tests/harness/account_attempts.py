@@ -7,13 +7,13 @@ import ctypes
 import errno
 import json
 import os
-import signal
 import socket
 import sys
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-SEIZE, PROCESS_VM_READV, PIDFD_GETFD, KCMP, ROBUST_LIST, MOVE_PAGES, IOPRIO_SET, MIGRATE_PAGES = 0x4206, 310, 438, 312, 274, 279, 251, 256
-PERF_EVENT_OPEN, PIDFD_OPEN, SEND_SIGNAL, PROCESS_MADVISE = 298, 434, 424, 440
+SEIZE = 0x4206
+TGKILL, IOPRIO_SET, ROBUST_LIST, MOVE_PAGES, PROCESS_VM_READV, KCMP = 234, 251, 274, 279, 310, 312
+SEND_SIGNAL, PIDFD_OPEN, PIDFD_GETFD = 424, 434, 438
 READS = ["environ", "mem", "maps", "smaps", "numa_maps", "auxv", "io", "stack", "syscall", "pagemap", "personality", "timerslack_ns", "fdinfo/0", "mountstats"]
 FOLLOWS = ["root", "cwd", "exe", "fd/0", "ns/mnt", "ns/net", "ns/pid", "ns/user", "ns/ipc", "ns/cgroup"]
 LISTS = ["fd", "map_files", "root/", "cwd/"]
@@ -82,7 +82,7 @@ def of_process(who, pid):
     rows |= {f"follow-{f}": lambda f=f: os.readlink(f"{at}/{f}") for f in FOLLOWS}
     rows |= {f"list-{f}": lambda f=f: os.listdir(f"{at}/{f}") for f in LISTS}
     rows |= {f"write-{f}": lambda f=f: read(f"{at}/{f}", os.O_WRONLY) for f in WRITES}
-    rows |= {"signal": lambda: os.kill(pid, 0), "signal-thread": lambda: call(234, pid, pid, 0),
+    rows |= {"signal": lambda: os.kill(pid, 0), "signal-thread": lambda: call(TGKILL, pid, pid, 0),
              "signal-by-descriptor": lambda: call(SEND_SIGNAL, call(PIDFD_OPEN, pid, 0), 0, 0, 0),
              "trace": lambda: seize(pid), "read-memory": lambda: read_memory(pid),
              "descriptor": lambda: call(PIDFD_GETFD, call(PIDFD_OPEN, pid, 0), 0, 0),

@@ -21,6 +21,7 @@ OTHER = 64321  # an account that has nothing here
 SCRIPT = TREE / "tests" / "harness" / "account_attempts.py"
 ATTEMPTS_MIN = 100
 SOCKET_PATH_MAX = 108
+LACKS = ["ENOSYS", "ENOENT"]  # what root is answered where this kernel has nothing of the kind
 
 
 @pytest.fixture(scope="module", params=["root", "user"])
@@ -63,6 +64,8 @@ def test_another_account_gets_nothing(up):
     allowed, got = attempts(up, 0, what), attempts(up, OTHER, what)
     assert set(got) == set(allowed)
     assert {n: v for n, v in got.items() if v == "ok"} == {}
-    assert {n: v for n, v in allowed.items() if v != "ok"} == {}
-    assert len(got) >= ATTEMPTS_MIN
-    security_report.record("accounts", {"distinct": len(got), "tried": len(got), "blocked": len(got), "attempts": sorted(got)})
+    absent = sorted(n for n, v in allowed.items() if v in LACKS)
+    assert {n: v for n, v in allowed.items() if v != "ok" and n not in absent} == {}
+    tried = sorted(set(got) - set(absent))
+    assert len(tried) >= ATTEMPTS_MIN
+    security_report.record("accounts", {"distinct": len(got), "tried": len(tried), "blocked": len(tried), "absent": absent, "attempts": tried})
