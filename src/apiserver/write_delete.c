@@ -52,7 +52,7 @@ static int read_all(struct call *c, struct span bytes, struct json_edit *ed, str
 /* These answer a delete with the object itself. */
 static bool returns_object(const struct kind *k)
 {
-    static const char *const names[] = { "Pod", "Service", "ServiceAccount",
+    static const char *const names[] = { "Pod", "Service", "ServiceAccount", "ResourceQuota",
                                          "PersistentVolumeClaim" };
 
     EACH(name, names) {

@@ -36,7 +36,8 @@ struct memory {
     char *namespace, *name;
     struct expect expect;
     struct gate gate;
-    bool is_crowded, is_stuck, has_no_template; /* people were told that it does not get on */
+    /* People were told that it does not get on: */
+    bool is_crowded, is_refused, is_stuck, has_no_template;
     struct telling telling;
     struct look look;
 };
@@ -169,6 +170,30 @@ static void do_members(struct pool_pass *p)
 
 /* ---- members: made ---- */
 
+static void tell(struct pool_pass *p, bool is_warning, const char *reason, const char *note)
+{
+    event_emit(p->pass.shared->events, &(struct event){ .about = p->pool,
+                                                        .controller = MANAGER,
+                                                        .is_warning = is_warning,
+                                                        .reason = reason,
+                                                        .action = "Reconciling",
+                                                        .note = note });
+}
+
+/* By a quota, mostly: who has the pool can do something about it, once it is known. */
+static void tell_refusal(struct pool_pass *p, const struct kube_answer *answer)
+{
+    const struct status *st = answer->refusal;
+    OWN(buf_done) struct buf note = BUF_INIT(STATUS_TEXT_MAX_BYTES);
+
+    if (!st || st->code != 403 || p->memory->is_refused)
+        return;
+    p->memory->is_refused = true;
+    (void)buf_add_capped(&note, SPAN("Error creating: "));
+    (void)buf_add_capped(&note, buf_span(&st->message));
+    tell(p, true, "FailedCreate", buf_cstr(&note));
+}
+
 static const struct step *create_step(void *ctx, size_t i)
 {
     struct pool_pass *p = ctx;
@@ -187,9 +212,12 @@ static bool create_answered(void *ctx, size_t i, const struct kube_answer *answe
     struct pool_pass *p = ctx;
 
     (void)i;
-    if (outcome_of(answer) == OUTCOME_DONE)
+    if (outcome_of(answer) == OUTCOME_DONE) {
+        p->memory->is_refused = false;
         return true;
+    }
     expect_created(&p->memory->expect, 1);
+    tell_refusal(p, answer);
     if (!pass_has_faults(&p->pass)) { /* once is enough: they are all alike */
         (void)step_text(&p->create, p->pass.doing, sizeof p->pass.doing);
         pass_fault_of(&p->pass, answer);
@@ -271,16 +299,6 @@ static void do_creates(struct pool_pass *p)
 }
 
 /* ---- status, and what people are told ---- */
-
-static void tell(struct pool_pass *p, bool is_warning, const char *reason, const char *note)
-{
-    event_emit(p->pass.shared->events, &(struct event){ .about = p->pool,
-                                                        .controller = MANAGER,
-                                                        .is_warning = is_warning,
-                                                        .reason = reason,
-                                                        .action = "Reconciling",
-                                                        .note = note });
-}
 
 static void tell_stuck(struct pool_pass *p)
 {

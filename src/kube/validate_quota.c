@@ -96,7 +96,7 @@ static void check_scopes(struct causes *c, const struct json *spec)
     JSON_EACH(scope, list)
     {
         if (!valid_is_one_of(json_str(scope), scopes))
-            causes_add_unsupported(c, at, scope, scopes);
+            causes_add(c, CAUSE_INVALID, at, list, "unsupported scope");
         JSON_MEMBERS(name, value, json_get(spec, "hard"))
         {
             (void)value;

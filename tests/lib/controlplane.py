@@ -32,7 +32,7 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 READY_TIMEOUT_S = 90
 CONTROLLERS = ["garbage-collector-controller", "namespace-controller", "serviceaccount-controller",
                "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
-               "clusterrole-aggregation-controller"]
+               "clusterrole-aggregation-controller", "resourcequota-controller"]
 libc = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 

@@ -173,6 +173,12 @@ def test_a_pool_stops_at_it(up, tenant):
     assert it.call("POST", f"{group}/sandboxtemplates", template)[0] == 201
     assert it.call("POST", f"{group}/sandboxwarmpools", {"apiVersion": VERSION, "kind": "SandboxWarmPool", "metadata": {"name": "p"}, "spec": {"replicas": 8, "sandboxTemplateRef": {"name": "t"}}})[0] == 201
     wait_until(lambda: used(it, path) == {"count/sandboxes.agents.x-k8s.io": "3"}, 60, "the pool has what the quota lets it have")
+
+    def is_told():
+        events = it.call("GET", f"{path}/events")[1]["items"]
+        return any("exceeded quota: q" in e.get("message", "") and e["involvedObject"]["name"] == "p" for e in events)
+
+    wait_until(is_told, 60, "an Event of the pool says why it has no more")
     assert len(it.call("GET", sandboxes)[1]["items"]) == 3
     up.api.call("PATCH", f"{path}/resourcequotas/q", {"spec": {"hard": {"count/sandboxes.agents.x-k8s.io": "5"}}}, kind=MERGE)
     wait_until(lambda: used(it, path) == {"count/sandboxes.agents.x-k8s.io": "5"}, 120, "the pool uses the room it got")

@@ -140,6 +140,20 @@ def test_describe(t, k):
     k("missing", "describe sandbox none")
 
 
+def test_quota(t, k):
+    k("create", "create quota q --hard=secrets=3,limits.cpu=2,requests.memory=1Gi")
+    t.wait("it says what is used", lambda: (t.ask("GET", "/api/v1/namespaces/{ns}/resourcequotas/q").json.get("status") or {}).get("used"))
+    k("a secret", "create secret generic s --from-literal=a=b")
+    t.wait("it is counted", lambda: t.ask("GET", "/api/v1/namespaces/{ns}/resourcequotas/q").json["status"]["used"]["secrets"] == "1")
+    k("get", "get quota")
+    k("describe", "describe quota q")
+    k("a Pod that does not say", "run p --image=x")
+    k("with scopes", "create quota s --hard=pods=1 --scopes=BestEffort")
+    t.wait("it has one", lambda: (t.ask("GET", "/api/v1/namespaces/{ns}/resourcequotas/s").json.get("status") or {}).get("used"))
+    k("its scopes", "describe quota s")
+    k("delete", "delete quota q s")
+
+
 def test_change(t, k, tmp_path):
     fill(t)
     k("label", "label sandbox one colour=red")

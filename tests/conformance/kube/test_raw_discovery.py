@@ -1,7 +1,7 @@
 """Discovery, versions, health: what clients ask before anything else. Only what both serve is compared."""
 
 OURS = {"": ["bindings", "configmaps", "events", "namespaces", "namespaces/finalize", "namespaces/status", "nodes", "nodes/status", "persistentvolumeclaims", "persistentvolumeclaims/status",
-             "pods", "pods/attach", "pods/binding", "pods/eviction", "pods/exec", "pods/log", "pods/portforward", "pods/status", "secrets", "serviceaccounts", "serviceaccounts/token", "services", "services/status"],
+             "pods", "pods/attach", "pods/binding", "pods/eviction", "pods/exec", "pods/log", "pods/portforward", "pods/status", "resourcequotas", "resourcequotas/status", "secrets", "serviceaccounts", "serviceaccounts/token", "services", "services/status"],
         "apps": ["deployments", "deployments/scale", "deployments/status", "replicasets", "replicasets/scale", "replicasets/status"],
         "agents.x-k8s.io": ["sandboxes", "sandboxes/status"],
         "extensions.agents.x-k8s.io": ["sandboxclaims", "sandboxclaims/status", "sandboxtemplates", "sandboxwarmpools", "sandboxwarmpools/scale", "sandboxwarmpools/status"],
