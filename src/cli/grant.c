@@ -19,6 +19,7 @@ static void take_token(void *ctx, const struct kube_answer *answer)
     struct granting *g = ctx;
     struct err e;
 
+    /* What does not fit leaves none, which grant_token() says. */
     (void)buf_add(g->token, json_str(json_get(json_get(answer->body, "status"), "token")), &e);
 }
 
@@ -143,10 +144,12 @@ int grant_token(struct api *api, const struct grant *grant, struct buf *token, s
 {
     struct granting given = { grant, api, token }, *g = &given;
 
-    return check_role(g, e) < 0 ||
-                   create_named(g, "namespaces", NULL, g->grant->namespace, e) < 0 ||
-                   create_named(g, "serviceaccounts", g->grant->namespace, g->grant->name, e) < 0 ||
-                   bind_role(g, e) < 0 || ask_token(g, e) < 0
-               ? -1
-               : 0;
+    if (check_role(g, e) < 0 || create_named(g, "namespaces", NULL, g->grant->namespace, e) < 0 ||
+        create_named(g, "serviceaccounts", g->grant->namespace, g->grant->name, e) < 0 ||
+        bind_role(g, e) < 0 || ask_token(g, e) < 0)
+        return -1;
+    return token->n
+               ? 0
+               : err_set(e, ERR_PROTOCOL, "the server gave no token, or one of more than %zu bytes",
+                         token->max);
 }
