@@ -78,13 +78,14 @@ static void add_warnings(struct call *c)
         struct err e;
 
         buf_clear(&field);
+        /* Sized for all of it. */
         (void)buf_add(&field, SPAN("299 - \""), &e);
         for (size_t i = 0; i < text.n; i++) {
             if (text.p[i] == '"' || text.p[i] == '\\')
-                (void)buf_addc(&field, '\\', &e);
-            (void)buf_addc(&field, text.p[i] < 0x20 ? ' ' : text.p[i], &e);
+                (void)buf_addc(&field, '\\', &e);                           /* fits */
+            (void)buf_addc(&field, text.p[i] < 0x20 ? ' ' : text.p[i], &e); /* fits */
         }
-        (void)buf_addc(&field, '"', &e);
+        (void)buf_addc(&field, '"', &e); /* fits */
         http_answer_field(c->x, "warning", buf_span(&field));
     }
 }

@@ -58,11 +58,9 @@ static int by_text(const void *a, const void *b)
 
 static void join(struct buf *out, char **texts, size_t n)
 {
-    struct err e;
-
     qsort(texts, n, sizeof *texts, by_text);
     for (size_t i = 0; i < n; i++) {
-        (void)buf_addf(out, &e, "%s%s", i ? ", " : "", texts[i]);
+        buf_addf_capped(out, "%s%s", i ? ", " : "", texts[i]);
         free(texts[i]);
     }
 }
@@ -137,12 +135,10 @@ bool ending_write(const struct ending *e, struct json_node *namespace, const cha
     struct json_edit *ed = json_node_edit(namespace);
     struct json_node *status = json_node_get(namespace, "status"), *list;
     bool is_changed = false;
-    struct err ignored;
 
-    (void)buf_add(&kinds, SPAN("Some resources are remaining: "), &ignored);
+    (void)buf_add_capped(&kinds, SPAN("Some resources are remaining: "));
     describe_kinds(e, &kinds);
-    (void)buf_add(&held, SPAN("Some content in the namespace has finalizers remaining: "),
-                  &ignored);
+    (void)buf_add_capped(&held, SPAN("Some content in the namespace has finalizers remaining: "));
     describe_finalizers(e, &held);
     const struct condition conditions[] = {
         { "NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered",

@@ -72,16 +72,14 @@ static void begin_line(struct grant *g, struct buf *line)
 
 static void add_line(struct grant *g, const struct buf *line)
 {
-    struct err e;
-
     for (size_t i = 0; i < g->n; i++)
         if (strcmp(buf_cstr(&g->text) + g->at[i], buf_cstr(line)) == 0)
             return;
     if (g->n == MISSING_MAX || g->text.n + line->n + 1 > TEXT_MAX_BYTES)
         return;
     g->at[g->n++] = g->text.n;
-    (void)buf_add(&g->text, buf_span(line), &e);
-    (void)buf_addc(&g->text, '\0', &e);
+    (void)buf_add_capped(&g->text, buf_span(line));
+    buf_addc_capped(&g->text, '\0');
 }
 
 static void add_list(struct buf *line, const char *what, struct span one)
@@ -89,18 +87,16 @@ static void add_list(struct buf *line, const char *what, struct span one)
     struct json_out o;
     struct err e;
 
-    (void)buf_addf(line, &e, "%s%s:[", line->n ? ", " : "{", what);
+    buf_addf_capped(line, "%s%s:[", line->n ? ", " : "{", what);
     json_out_init(&o, line, 0);
     json_out_str(&o, one);
     (void)json_out_end(&o, &e);
-    (void)buf_addc(line, ']', &e);
+    buf_addc_capped(line, ']');
 }
 
 static void add_verb(struct buf *verbs, const char *verb)
 {
-    struct err e;
-
-    (void)buf_addf(verbs, &e, "%s\"%s\"", verbs->n ? " " : "", verb);
+    buf_addf_capped(verbs, "%s\"%s\"", verbs->n ? " " : "", verb);
 }
 
 /* ---- one rule, taken apart ---- */
@@ -110,7 +106,6 @@ static void check_one(struct grant *g, const struct json *verbs, struct span gro
 {
     OWN(buf_done) struct buf line = BUF_INIT(4096), missing = BUF_INIT(2048);
     bool is_whole = true;
-    struct err e;
 
     JSON_EACH(verb, verbs)
     {
@@ -128,7 +123,7 @@ static void check_one(struct grant *g, const struct json *verbs, struct span gro
     add_list(&line, "Resources", resource);
     if (name.n)
         add_list(&line, "ResourceNames", name);
-    (void)buf_addf(&line, &e, ", Verbs:[%s]}", buf_cstr(&missing));
+    buf_addf_capped(&line, ", Verbs:[%s]}", buf_cstr(&missing));
     add_line(g, &line);
 }
 
@@ -154,7 +149,6 @@ static void check_paths(struct grant *g, const struct json *rule)
 {
     OWN(buf_done) struct buf line = BUF_INIT(4096), missing = BUF_INIT(2048);
     bool is_whole;
-    struct err e;
 
     JSON_EACH(path, json_get(rule, "nonResourceURLs"))
     {
@@ -175,7 +169,7 @@ static void check_paths(struct grant *g, const struct json *rule)
             continue;
         begin_line(g, &line);
         add_list(&line, "NonResourceURLs", json_str(path));
-        (void)buf_addf(&line, &e, ", Verbs:[%s]}", buf_cstr(&missing));
+        buf_addf_capped(&line, ", Verbs:[%s]}", buf_cstr(&missing));
         add_line(g, &line);
     }
 }
@@ -199,12 +193,11 @@ static int refuse(struct grant *g, const char *name, struct status *st)
     OWN(buf_done)
     struct buf groups = BUF_INIT(USER_TEXT_MAX_BYTES * 2), lines = BUF_INIT(TEXT_MAX_BYTES * 2);
     const struct user *u = g->op->user;
-    struct err e;
 
     for (size_t i = 0; i < u->group_count; i++)
-        (void)buf_addf(&groups, &e, "%s\"%s\"", i ? " " : "", user_group(u, i));
+        buf_addf_capped(&groups, "%s\"%s\"", i ? " " : "", user_group(u, i));
     for (size_t i = 0; i < g->n; i++)
-        (void)buf_addf(&lines, &e, "%s%s", i ? "\n" : "", buf_cstr(&g->text) + g->at[i]);
+        buf_addf_capped(&lines, "%s%s", i ? "\n" : "", buf_cstr(&g->text) + g->at[i]);
     return status_forbidden(st, g->op->kind, name,
                             "user \"%s\" (groups=[%s]) is attempting to grant RBAC permissions not "
                             "currently held:\n%s",

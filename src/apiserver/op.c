@@ -29,6 +29,7 @@ void op_warn(struct op *op, const char *fmt, ...)
 
     va_start(ap, fmt);
     if (buf_vaddf(&op->warnings, &e, fmt, ap) == 0)
+        /* Where its end does not fit, the next does not either: the ceiling ends the last one. */
         (void)buf_addc(&op->warnings, '\0', &e);
     va_end(ap);
 }

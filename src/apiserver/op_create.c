@@ -16,14 +16,13 @@ static int refuse_taken(struct op *op, const struct object *o, struct status *st
     OWN(buf_done) struct buf said = BUF_INIT(STATUS_TEXT_MAX_BYTES);
     struct shelf_key key = { op_number(op->kind), object_namespace(o), object_name(o) };
     const struct object *there = store_get(op->store, STORE_HEAD, &key);
-    struct err e;
 
     (void)status_exists(st, op->kind, object_name(o));
     if (!there || !object_is_deleting(there))
         return -1;
     buf_move(&said, &st->message);
-    (void)buf_add(&st->message, SPAN(deleting), &e);
-    (void)buf_add(&st->message, buf_span(&said), &e);
+    (void)buf_add_capped(&st->message, SPAN(deleting));
+    (void)buf_add_capped(&st->message, buf_span(&said));
     return -1;
 }
 

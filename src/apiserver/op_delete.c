@@ -49,7 +49,7 @@ static int read_dry_run(struct op *op, struct json_node *list, struct status *st
         if (span_is(json_node_str(json_node_at(list, i)), "All"))
             continue;
         if (json_node_write(list, &shown, &e) < 0)
-            (void)buf_add(&shown, SPAN("[...]"), &e);
+            (void)buf_add_capped(&shown, SPAN("[...]"));
         causes_add_shown(&st->causes, CAUSE_NOT_SUPPORTED, AT(NULL, "dryRun"), buf_cstr(&shown),
                          "supported values: \"All\"");
         return status_invalid(st, &delete_options, "");

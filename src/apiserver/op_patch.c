@@ -16,7 +16,7 @@ int op_patch_refuse(struct status *st, const struct err *e)
         st->code = 422;
         st->reason = "Invalid";
         buf_clear(&st->message);
-        (void)buf_add(&st->message, SPAN(PATCH_REFUSED_TEXT), &(struct err){ 0 });
+        (void)buf_add_capped(&st->message, SPAN(PATCH_REFUSED_TEXT));
         return -1;
     }
     return status_of_err(st, e);

@@ -95,7 +95,6 @@ static int check_finalizers(struct op *op, struct json_node *old, struct json_no
     struct json_node *now = json_node_get(json_node_get(body, "metadata"), "finalizers");
     OWN(buf_done) struct buf names = BUF_INIT(4096);
     bool has_new = false;
-    struct err e;
 
     if (!json_node_get(old_meta, "deletionTimestamp"))
         return 0;
@@ -105,7 +104,7 @@ static int check_finalizers(struct op *op, struct json_node *old, struct json_no
         if (holds_text(was, name))
             continue;
         has_new = true;
-        (void)buf_addf(&names, &e, "%s\"%.*s\"", names.n ? ", " : "", SPAN_ARG(name));
+        buf_addf_capped(&names, "%s\"%.*s\"", names.n ? ", " : "", SPAN_ARG(name));
     }
     if (!has_new)
         return 0;

@@ -76,16 +76,15 @@ static int read_manager(struct call *c)
                                       span_starts(body_type(c->x), "application/apply-patch+"),
                                   .has_force = call_query(c, "force") != NULL };
     struct span agent = http_field(c->x, "user-agent"), word;
-    struct err e;
 
     if (op_check_options(&options, &c->status) < 0)
         return -1;
     if (given && *given)
-        (void)buf_add(&c->manager, span_cstr(given), &e);
+        (void)buf_add_capped(&c->manager, span_cstr(given));
     else if (span_cut(&agent, '/', &word) && word.n <= OP_MANAGER_MAX_BYTES)
-        (void)buf_add(&c->manager, word, &e);
+        (void)buf_add_capped(&c->manager, word);
     else
-        (void)buf_add(&c->manager, SPAN("unknown"), &e);
+        (void)buf_add_capped(&c->manager, SPAN("unknown"));
     c->op.manager = buf_cstr(&c->manager);
     return 0;
 }
@@ -99,7 +98,7 @@ static int read_write_options(struct call *c)
         struct err e;
 
         if (buf_addf(&shown, &e, "[\"%s\"]", text) < 0)
-            (void)buf_add(&shown, SPAN("[...]"), &e);
+            (void)buf_add_capped(&shown, SPAN("[...]"));
         causes_add_shown(&c->status.causes, CAUSE_NOT_SUPPORTED, AT(NULL, "dryRun"),
                          buf_cstr(&shown), "supported values: \"All\"");
         return op_refuse_options(c->req.verb, &c->status);

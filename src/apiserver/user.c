@@ -20,6 +20,7 @@ static int keep(struct user *u, struct span s, size_t *ret_at, struct err *e)
     size_t at;
 
     if (u->text.n == 0) /* offset 0 is "" */
+        /* Fits: the first byte. */
         (void)buf_addc(&u->text, '\0', &ignored);
     at = u->text.n;
     if (span_find(s, '\0') != SIZE_MAX)

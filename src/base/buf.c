@@ -160,6 +160,29 @@ int buf_addf(struct buf *b, struct err *e, const char *fmt, ...)
     return r;
 }
 
+void buf_vaddf_capped(struct buf *b, const char *fmt, va_list ap)
+{
+    size_t room = b->n < b->max ? b->max - b->n : 0;
+    va_list again;
+    struct err e;
+
+    va_copy(again, ap);
+    if (buf_vaddf(b, &e, fmt, ap) < 0 && buf_reserve(b, room, &e) == 0 && room > 0) {
+        (void)vsnprintf((char *)b->p + b->n, room + 1, fmt, again);
+        b->n += room; /* it is longer than that */
+    }
+    va_end(again);
+}
+
+void buf_addf_capped(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vaddf_capped(b, fmt, ap);
+    va_end(ap);
+}
+
 const char *buf_cstr(const struct buf *b)
 {
     return b->p ? (const char *)b->p : "";

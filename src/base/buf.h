@@ -84,6 +84,13 @@ int buf_addf(struct buf *b, struct err *e, const char *fmt, ...) PRINTF(3, 4);
 int buf_vaddf(struct buf *b, struct err *e, const char *fmt, va_list ap);
 /* Adds what fits and drops the rest; returns how many bytes were dropped. */
 size_t buf_add_capped(struct buf *b, struct span s);
+/* For texts that people read: what is beyond the ceiling is cut. */
+void buf_addf_capped(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
+void buf_vaddf_capped(struct buf *b, const char *fmt, va_list ap);
+static inline void buf_addc_capped(struct buf *b, uint8_t byte)
+{
+    (void)buf_add_capped(b, (struct span){ &byte, 1 });
+}
 /* Without another allocation, and within the ceiling: that may be lower than the block is large. */
 static inline bool buf_has_room(const struct buf *b, size_t n)
 {

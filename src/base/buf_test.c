@@ -206,6 +206,24 @@ static void test_ceiling_below_the_block(void **state)
     assert_string_equal(buf_cstr(&b), "1234");
 }
 
+static void test_texts_are_cut(void **state)
+{
+    OWN(buf_done) struct buf b = BUF_INIT(6);
+
+    (void)state;
+    buf_addf_capped(&b, "%d ", 12);
+    buf_addf_capped(&b, "%s", "3456789");
+    assert_string_equal(buf_cstr(&b), "12 345");
+    assert_int_equal(b.n, 6);
+    buf_addf_capped(&b, "%s", "more");
+    buf_addc_capped(&b, 'x');
+    assert_string_equal(buf_cstr(&b), "12 345");
+    buf_clear(&b);
+    buf_addf_capped(&b, "%s", "");
+    buf_addc_capped(&b, 'x');
+    assert_string_equal(buf_cstr(&b), "x");
+}
+
 int main(void)
 {
     const struct CMUnitTest list[] = {
@@ -221,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_move),
         cmocka_unit_test(test_ceiling_below_the_block),
+        cmocka_unit_test(test_texts_are_cut),
     };
 
     return cmocka_run_group_tests(list, NULL, NULL);

@@ -187,19 +187,19 @@ void log_format(struct buf *out, enum log_format format, enum log_level level, c
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
     (void)time_rfc3339(text, now, true);
-    if (format == LOG_ZAP)
+    if (format == LOG_ZAP) /* fits: the first words of the line */
         (void)buf_addf(out, &e,
                        "{\"level\":\"%s\",\"ts\":%lld.%06ld,\"logger\":\"%.*s\",\"msg\":\"%s\"",
                        level_names[level], (long long)now.tv_sec, now.tv_nsec / 1000,
                        (int)strcspn(event, "."), event, event);
-    else
+    else /* fits as well */
         (void)buf_addf(out, &e,
                        format == LOG_JSON ? "{\"ts\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
                                           : "ts=%s level=%s event=%s",
                        text, level_names[level], event);
     for (size_t i = 0; i < n; i++)
         add_pair(out, format, &kv[i]);
-    (void)buf_add(out, format == LOG_TEXT ? SPAN("\n") : SPAN("}\n"), &e);
+    (void)buf_add(out, format == LOG_TEXT ? SPAN("\n") : SPAN("}\n"), &e); /* add_pair left room */
 }
 
 void log_event(enum log_level level, const char *event, const struct log_kv *kv, size_t n)

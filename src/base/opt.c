@@ -246,59 +246,55 @@ bool opt_was_given(const struct opt_program *prog, int argc, char **argv, const 
 static void help_row(const struct opt *o, struct buf *out)
 {
     OWN(buf_done) struct buf left = BUF_INIT(256);
-    struct err e;
 
     if (o->letter)
-        (void)buf_addf(&left, &e, "  -%c, ", o->letter);
-    (void)buf_addf(&left, &e, "%s%s%s%s", o->letter ? "" : "  ", o->flag,
-                   o->kind == OPT_BOOL ? "" : " ",
-                   o->kind == OPT_BOOL ? ""
-                   : o->arg            ? o->arg
-                                       : "N");
+        buf_addf_capped(&left, "  -%c, ", o->letter);
+    buf_addf_capped(&left, "%s%s%s%s", o->letter ? "" : "  ", o->flag,
+                    o->kind == OPT_BOOL ? "" : " ",
+                    o->kind == OPT_BOOL ? ""
+                    : o->arg            ? o->arg
+                                        : "N");
     if (left.n >= HELP_FLAG_COLUMNS)
-        (void)buf_addf(out, &e, "%s\n%*s", buf_cstr(&left), HELP_FLAG_COLUMNS, "");
+        buf_addf_capped(out, "%s\n%*s", buf_cstr(&left), HELP_FLAG_COLUMNS, "");
     else
-        (void)buf_addf(out, &e, "%-*s", HELP_FLAG_COLUMNS, buf_cstr(&left));
-    (void)buf_addf(out, &e, "%s", o->help);
+        buf_addf_capped(out, "%-*s", HELP_FLAG_COLUMNS, buf_cstr(&left));
+    buf_addf_capped(out, "%s", o->help);
     if (o->text && o->kind != OPT_BOOL)
-        (void)buf_addf(out, &e, " (%s)", o->text);
-    (void)buf_addf(out, &e, "\n");
+        buf_addf_capped(out, " (%s)", o->text);
+    buf_addf_capped(out, "\n");
 }
 
 void opt_help(const struct opt_program *prog, struct buf *out)
 {
     bool has_groups = prog->opt_count && prog->opts[0].group;
-    struct err e;
 
-    (void)buf_addf(out, &e, "%s\n\nUsage: %s %s\n", prog->example, prog->name, prog->usage);
+    buf_addf_capped(out, "%s\n\nUsage: %s %s\n", prog->example, prog->name, prog->usage);
     if (!has_groups)
-        (void)buf_addf(out, &e, "\nOptions:\n");
+        buf_addf_capped(out, "\nOptions:\n");
     for (size_t i = 0; i < prog->opt_count; i++) {
         const struct opt *o = &prog->opts[i];
 
         if (o->group)
-            (void)buf_addf(out, &e, "\n%s:\n", o->group);
+            buf_addf_capped(out, "\n%s:\n", o->group);
         if (o->help)
             help_row(o, out);
     }
     if (prog->epilog)
-        (void)buf_addf(out, &e, "\n%s\n", prog->epilog);
+        buf_addf_capped(out, "\n%s\n", prog->epilog);
 }
 
 /* A text as roff shows it: nothing in it is a request, an escape or a hyphen that may be broken at. */
 static void roff_text(struct buf *out, const char *text)
 {
-    struct err e;
-
     if (*text == '.' || *text == '\'')
-        (void)buf_addf(out, &e, "\\&");
+        buf_addf_capped(out, "\\&");
     for (const char *c = text; *c; c++) {
         if (*c == '\\')
-            (void)buf_addf(out, &e, "\\e");
+            buf_addf_capped(out, "\\e");
         else if (*c == '-')
-            (void)buf_addf(out, &e, "\\-");
+            buf_addf_capped(out, "\\-");
         else
-            (void)buf_addc(out, (uint8_t)*c, &e);
+            buf_addc_capped(out, (uint8_t)*c);
     }
 }
 
@@ -306,36 +302,33 @@ static void roff_row(const struct opt *o, struct buf *out)
 {
     char first[2] = { (char)(*o->help >= 'a' && *o->help <= 'z' ? *o->help - 'a' + 'A'
                                                                 : *o->help) };
-    struct err e;
 
-    (void)buf_addf(out, &e, ".TP\n\\fB");
+    buf_addf_capped(out, ".TP\n\\fB");
     if (o->letter)
-        (void)buf_addf(out, &e, "\\-%c\\fR, \\fB", o->letter);
+        buf_addf_capped(out, "\\-%c\\fR, \\fB", o->letter);
     roff_text(out, o->flag);
-    (void)buf_addf(out, &e, "\\fR");
+    buf_addf_capped(out, "\\fR");
     if (o->kind != OPT_BOOL)
-        (void)buf_addf(out, &e, " \\fI%s\\fR", o->arg ? o->arg : "N");
-    (void)buf_addf(out, &e, "\n");
+        buf_addf_capped(out, " \\fI%s\\fR", o->arg ? o->arg : "N");
+    buf_addf_capped(out, "\n");
     roff_text(out, first);
     roff_text(out, o->help + 1);
-    (void)buf_addf(out, &e, ".");
+    buf_addf_capped(out, ".");
     if (o->text && o->kind != OPT_BOOL) {
-        (void)buf_addf(out, &e, "\nDefault: ");
+        buf_addf_capped(out, "\nDefault: ");
         roff_text(out, o->text);
-        (void)buf_addf(out, &e, ".");
+        buf_addf_capped(out, ".");
     }
     if (o->env)
-        (void)buf_addf(out, &e, "\nEnvironment: \\fB%s\\fR.", o->env);
-    (void)buf_addf(out, &e, "\n");
+        buf_addf_capped(out, "\nEnvironment: \\fB%s\\fR.", o->env);
+    buf_addf_capped(out, "\n");
 }
 
 void opt_roff(const struct opt_program *prog, struct buf *out)
 {
-    struct err e;
-
     for (size_t i = 0; i < prog->opt_count; i++) {
         if (prog->opts[i].group)
-            (void)buf_addf(out, &e, ".SS %s\n", prog->opts[i].group);
+            buf_addf_capped(out, ".SS %s\n", prog->opts[i].group);
         if (prog->opts[i].help)
             roff_row(&prog->opts[i], out);
     }

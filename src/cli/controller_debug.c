@@ -105,21 +105,20 @@ static int more_first(const void *a, const void *b)
 /* The commonest stacks; sorts them. */
 static void write_stacks(struct samples *all, const struct symbols *names, struct buf *out)
 {
-    struct err e;
     uint64_t sum = 0;
 
     for (size_t i = 0; i < SAMPLER_STACKS; i++)
         sum += all->stacks[i].count;
     qsort(all->stacks, SAMPLER_STACKS, sizeof *all->stacks, more_first);
-    (void)buf_addf(out, &e, "samples: %llu of %d a second, lost: %llu\n", (unsigned long long)sum,
-                   SAMPLER_HZ, (unsigned long long)all->lost);
+    buf_addf_capped(out, "samples: %llu of %d a second, lost: %llu\n", (unsigned long long)sum,
+                    SAMPLER_HZ, (unsigned long long)all->lost);
     for (size_t i = 0; i < TOP_ROWS && all->stacks[i].count; i++) {
-        (void)buf_addf(out, &e, "\n%u @\n", all->stacks[i].count);
+        buf_addf_capped(out, "\n%u @\n", all->stacks[i].count);
         for (uint32_t j = 0; j < all->stacks[i].depth; j++) {
             const char *name = symbols_name(names, place(&all->stacks[i], j));
 
-            (void)buf_addf(out, &e, "#\t0x%llx\t%s\n",
-                           (unsigned long long)place(&all->stacks[i], j), name ? name : "?");
+            buf_addf_capped(out, "#\t0x%llx\t%s\n", (unsigned long long)place(&all->stacks[i], j),
+                            name ? name : "?");
         }
     }
 }
@@ -248,13 +247,12 @@ static void answer_rows(struct http_exchange *x, const struct profile_kind *kind
 {
     OWN(buf_done) struct buf text = BUF_INIT(TEXT_MAX_BYTES);
     struct profile *p;
-    struct err e;
 
     if (wants_text(x)) {
-        (void)buf_addf(&text, &e, "%16s %16s\n", kind->first, kind->second);
+        buf_addf_capped(&text, "%16s %16s\n", kind->first, kind->second);
         for (size_t i = 0; i < n; i++)
-            (void)buf_addf(&text, &e, "%16lld %16lld %s\n", (long long)rows[i].count,
-                           (long long)rows[i].bytes, rows[i].name);
+            buf_addf_capped(&text, "%16lld %16lld %s\n", (long long)rows[i].count,
+                            (long long)rows[i].bytes, rows[i].name);
         answer_text(x, 200, buf_span(&text));
         return;
     }
@@ -284,9 +282,8 @@ static void answer_symbol(struct http_exchange *x)
 {
     struct symbols *names = symbols_open();
     OWN(buf_done) struct buf text = BUF_INIT(64);
-    struct err e;
 
-    (void)buf_addf(&text, &e, "num_symbols: %zu\n", symbols_count(names));
+    buf_addf_capped(&text, "num_symbols: %zu\n", symbols_count(names));
     answer_text(x, 200, buf_span(&text));
     symbols_close(names);
 }

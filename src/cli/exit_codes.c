@@ -37,22 +37,20 @@ static const char *name_of(const struct row *r, char text[CODE_COLUMNS])
 void exit_codes_text(struct buf *out)
 {
     char text[CODE_COLUMNS];
-    struct err e;
 
-    (void)buf_addf(out, &e, "What commands return:\n\n");
+    buf_addf_capped(out, "What commands return:\n\n");
     EACH(r, rows)
-        (void)buf_addf(out, &e, "  %-*s%s\n", CODE_COLUMNS, name_of(r, text), r->text);
+        buf_addf_capped(out, "  %-*s%s\n", CODE_COLUMNS, name_of(r, text), r->text);
 }
 
 void exit_codes_roff(struct buf *out)
 {
     char text[CODE_COLUMNS];
-    struct err e;
 
     EACH(r, rows) {
-        (void)buf_addf(out, &e, ".TP\n.B %s\n", name_of(r, text));
+        buf_addf_capped(out, ".TP\n.B %s\n", name_of(r, text));
         for (const char *c = r->text; *c; c++)
-            (void)buf_addf(out, &e, *c == '-' ? "\\-" : "%c", *c);
-        (void)buf_addf(out, &e, "\n");
+            buf_addf_capped(out, *c == '-' ? "\\-" : "%c", *c);
+        buf_addf_capped(out, "\n");
     }
 }

@@ -89,8 +89,10 @@ static void add_router(const struct session *s, struct buf *text)
     const char *ip = in_cluster_router_ip(s->router);
     struct err e;
 
+    /* Whole lines: one that finds no room is left out, after some ten thousand. */
     (void)buf_addf(text, &e, "%s " UP_ROUTER_SVC "\n", ip);
     EACH(space, spaces) {
+        /* As above: it fits, or is left out whole. */
         (void)buf_addf(text, &e, "%s %s.%s.svc.cluster.local %s.%s.svc %s.%s\n", ip, UP_ROUTER_SVC,
                        *space, UP_ROUTER_SVC, *space, UP_ROUTER_SVC, *space);
     }

@@ -38,6 +38,7 @@ void in_cluster_hosts_add(struct buf *text, const struct object *pod)
         !net_addr_of_ip(span_cstr(said), 0, &at))
         return;
     (void)net_addr_ip_text(&at, ip);
+    /* A whole line that fits, or none: there is room for some ten thousand Pods. */
     (void)buf_addf(text, &e, "%s %s.%s.svc.cluster.local %s.%s.svc %s.%s\n", ip, owner.name, space,
                    owner.name, space, owner.name, space);
 }

@@ -48,13 +48,11 @@ static const struct command commands[] = {
 /* The options of every command, for the manual: those of `run` first, in their groups. */
 static void all_roff(const struct opt_program *program, struct buf *text)
 {
-    struct err e;
-
     opt_roff(program, text);
     EACH(c, commands) {
         if (!c->summary || !c->program || c->program == program)
             continue;
-        (void)buf_addf(text, &e, ".SS silica %s\n", c->name);
+        buf_addf_capped(text, ".SS silica %s\n", c->name);
         opt_roff(c->program, text);
     }
 }

@@ -91,6 +91,7 @@ static void h1_begin(struct http_call *x)
     http1_set_method(&l->parser, http_head_method(&x->head));
     conn_want_read(l->conn, !x->is_paused);
     if (is_small)
+        /* Fits: request_max() counts a small body. */
         (void)buf_add(&out, buf_span(&x->body), &e);
     conn_write(l->conn, buf_span(&out));
     ev_text_give(l->client->loop, &out);
@@ -278,6 +279,7 @@ static void feed(struct http_link *l, struct span in)
         }
     }
     if (l->call == x) /* paused: reading is off, so this is at most one read's worth */
+        /* Fits: EV_SCRATCH_BYTES are one read. */
         (void)buf_add(&l->stash, in, &e);
 }
 

@@ -342,11 +342,13 @@ int h2_on_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *f
         h->is_out_full = true;
         return NGHTTP2_ERR_WOULDBLOCK; /* the frame waits for the next pull */
     }
+    /* There is room for the frame: it was reserved. */
     (void)buf_add(h->out, span_of(frame_head, FRAME_HEAD_BYTES), &e);
     while (n > 0) {
         struct h2_chunk *c = s->first;
         size_t take = MIN(n, c->n - c->at);
 
+        /* Fits: reserved above. */
         (void)buf_add(h->out, span_of(c->p + c->at, take), &e);
         c->at += take;
         n -= take;

@@ -58,6 +58,7 @@ void http_head_reserve(struct http_head *h, size_t bytes)
 {
     struct err unused;
 
+    /* Fits: no more than the ceiling leaves. */
     (void)buf_reserve(&h->text, MIN(bytes, h->text.max - h->text.n), &unused);
 }
 

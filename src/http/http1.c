@@ -94,6 +94,7 @@ static int start(struct http1 *p, uint8_t c, size_t *used, struct err *e)
     /* Another protocol on this port (TLS begins with 0x16) is told at its first byte, not at a timeout. */
     if (!http_token_fold[c])
         return HTTP1_REFUSE(p, 400, e, "not HTTP: a message begins with byte 0x%02x", c);
+    /* Fits: no more than the ceiling. */
     (void)buf_reserve(&p->head.text, MIN((size_t)FIRST_BYTES, p->head.text.max), &unused);
     p->line_at = 0;
     p->state = HTTP1_AT_FIRST_LINE;

@@ -208,7 +208,7 @@ static void sniff(struct http_conn *hc, struct span in)
     case H2_PREFACE_MORE:
         if (!first.n)
             http_conn_set_deadline(hc, hc->server->config.head_timeout_ms, sniff_over);
-        (void)buf_add(&hc->pending, in, &e); /* it held as much before */
+        (void)buf_add(&hc->pending, in, &e); /* fits: it held as much before */
         return;
     case H2_PREFACE_YES:
         hc->kind = HTTP_CONN_H2;

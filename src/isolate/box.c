@@ -320,6 +320,7 @@ static void forget_defaults(struct buf *unenforced, const struct box_limits *ask
     for (rest = span_cstr(text); span_cut(&rest, ',', &word);) {
         word = span_trim(word);
         if (span_is(word, "memory") ? asked->memory_bytes : asked->cpu_milli)
+            /* Fits: some of the words that were in it. */
             (void)buf_addf(unenforced, &full, "%s%.*s", unenforced->n ? ", " : "", SPAN_ARG(word));
     }
 }

@@ -256,7 +256,7 @@ static void add_missing(struct buf *missing, const char *what, const struct err 
 
     if (!missing->n)
         *e = *why;
-    (void)buf_addf(missing, &full, "%s%s", missing->n ? ", " : "", what); /* three words */
+    (void)buf_addf(missing, &full, "%s%s", missing->n ? ", " : "", what); /* fits: three words */
 }
 
 static bool is_limited(const struct box_limits *l, enum cgroup_kind kind)

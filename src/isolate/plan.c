@@ -276,7 +276,7 @@ PRINTF(1, 2) static char *text_of(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    (void)buf_vaddf(&text, &e, fmt, ap); /* our own few lines */
+    (void)buf_vaddf(&text, &e, fmt, ap); /* fits: our own few lines */
     va_end(ap);
     return own_strdup(buf_cstr(&text));
 }

@@ -20,6 +20,7 @@ void binding_start(struct kube_client *client, const struct object *pod, const c
     OWN(buf_done) struct buf body = BUF_INIT(BODY_MAX_BYTES);
     struct err e;
 
+    /* Fits: two names of 253 bytes. */
     (void)buf_addf(&body, &e,
                    "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"%s\"},"
                    "\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"%s\"}}",

@@ -204,10 +204,9 @@ void causes_add_unsupported(struct causes *c, const struct field_path *at, const
                             const char *const *values)
 {
     OWN(buf_done) struct buf list = BUF_INIT(960);
-    struct err e;
 
     for (size_t i = 0; values[i]; i++)
-        (void)buf_addf(&list, &e, "%s\"%s\"", i ? ", " : "", values[i]);
+        buf_addf_capped(&list, "%s\"%s\"", i ? ", " : "", values[i]);
     causes_add(c, CAUSE_NOT_SUPPORTED, at, bad, "supported values: %s", buf_cstr(&list));
 }
 

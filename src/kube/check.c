@@ -165,6 +165,7 @@ static int check_base64(struct walk *w, struct span text)
 
     for (size_t i = 0; i < text.n; i++)
         if (text.p[i] != '\n' && text.p[i] != '\r')
+            /* Sized for all of it. */
             (void)buf_addc(&plain, text.p[i], &e);
     if (str_base64_decode(buf_span(&plain), &bytes, &e) == 0)
         return 0;

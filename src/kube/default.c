@@ -124,6 +124,7 @@ static struct json_node *canonical_base64(struct json_edit *ed, struct json_node
         return v;
     for (size_t i = 0; i < given.n; i++)
         if (given.p[i] != '\n' && given.p[i] != '\r')
+            /* Sized for all of it. */
             (void)buf_addc(&plain, given.p[i], &e);
     return json_edit_str(ed, buf_span(&plain));
 }
@@ -389,11 +390,13 @@ static void default_definition(struct json_node *root)
     if (kind.n > 200)
         return;
     for (size_t i = 0; i < kind.n; i++)
+        /* Fits: 200 bytes at most. */
         (void)buf_addc(
             &text, (uint8_t)(kind.p[i] >= 'A' && kind.p[i] <= 'Z' ? kind.p[i] | 0x20 : kind.p[i]),
             &e);
     default_text_at(names, "singular", buf_cstr(&text));
     buf_clear(&text);
+    /* Fits: 200 bytes at most. */
     (void)buf_addf(&text, &e, "%.*sList", SPAN_ARG(kind));
     default_text_at(names, "listKind", buf_cstr(&text));
 }

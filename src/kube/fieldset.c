@@ -322,7 +322,7 @@ static void tell_key(struct buf *path, struct span json)
         return;
     JSON_MEMBERS(name, value, json_doc_root(doc))
     {
-        (void)buf_addf(path, &e, "%s%.*s=", is_first ? "" : ",", SPAN_ARG(json_str(name)));
+        buf_addf_capped(path, "%s%.*s=", is_first ? "" : ",", SPAN_ARG(json_str(name)));
         (void)json_write(value, path, &e);
         is_first = false;
     }
@@ -332,22 +332,21 @@ static void tell_key(struct buf *path, struct span json)
 static void tell_element(struct buf *path, struct span element)
 {
     struct span rest = span_skip(element, 2);
-    struct err e;
 
     switch (element.p[0]) {
     case 'f':
-        (void)buf_addf(path, &e, ".%.*s", SPAN_ARG(rest));
+        buf_addf_capped(path, ".%.*s", SPAN_ARG(rest));
         break;
     case 'k':
-        (void)buf_addc(path, '[', &e);
+        buf_addc_capped(path, '[');
         tell_key(path, rest);
-        (void)buf_addc(path, ']', &e);
+        buf_addc_capped(path, ']');
         break;
     case 'v':
-        (void)buf_addf(path, &e, "[=%.*s]", SPAN_ARG(rest));
+        buf_addf_capped(path, "[=%.*s]", SPAN_ARG(rest));
         break;
     default:
-        (void)buf_addf(path, &e, "[%.*s]", SPAN_ARG(rest));
+        buf_addf_capped(path, "[%.*s]", SPAN_ARG(rest));
         break;
     }
 }

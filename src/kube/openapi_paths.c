@@ -144,17 +144,16 @@ static void write_id(const struct openapi_writer *w, const struct target *t, enu
 {
     OWN(buf_done) struct buf id = BUF_INIT(512);
     struct span group = span_cstr(t->kind->group[0] ? t->kind->group : "core"), part;
-    struct err e;
     const char *const tail[] = { t->version->name, kind_is_namespaced(t->kind) ? "namespaced" : "",
                                  t->kind->name, t->sub ? t->sub->name : "",
                                  t->is_all ? "forAllNamespaces" : "" };
 
-    (void)buf_addf(&id, &e, "%s", operations[op].verb);
+    buf_addf_capped(&id, "%s", operations[op].verb);
     while (span_cut(&group, '.', &part))
-        (void)buf_addf(&id, &e, "%c%.*s", part.p[0] & ~0x20, SPAN_ARG(span_skip(part, 1)));
+        buf_addf_capped(&id, "%c%.*s", part.p[0] & ~0x20, SPAN_ARG(span_skip(part, 1)));
     EACH(word, tail) {
         if ((*word)[0])
-            (void)buf_addf(&id, &e, "%c%s", (*word)[0] & ~0x20, *word + 1);
+            buf_addf_capped(&id, "%c%s", (*word)[0] & ~0x20, *word + 1);
     }
     for (size_t i = 0; i < id.n; i++)
         if (id.p[i] == '-')

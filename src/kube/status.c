@@ -52,9 +52,7 @@ static void set_resource(struct status *st, const struct kind *k, const char *na
 /* "pods", or "sandboxes.agents.x-k8s.io" outside core. */
 static void add_qualified(struct status *st, const char *what, const char *group)
 {
-    struct err e;
-
-    (void)buf_addf(&st->message, &e, "%s%s%s", what, group[0] ? "." : "", group);
+    buf_addf_capped(&st->message, "%s%s%s", what, group[0] ? "." : "", group);
 }
 
 static void add_quoted(struct status *st, const char *before, const char *name)
@@ -62,7 +60,7 @@ static void add_quoted(struct status *st, const char *before, const char *name)
     struct json_out o;
     struct err e;
 
-    (void)buf_addf(&st->message, &e, "%s", before);
+    buf_addf_capped(&st->message, "%s", before);
     json_out_init(&o, &st->message, 0);
     json_out_cstr(&o, name);
     (void)json_out_end(&o, &e);
@@ -71,18 +69,14 @@ static void add_quoted(struct status *st, const char *before, const char *name)
 /* `<before>pods "x"<after>` */
 static void say_named(struct status *st, const struct kind *k, const char *name, const char *after)
 {
-    struct err e;
-
     add_qualified(st, k->plural, k->group);
     add_quoted(st, " ", name);
-    (void)buf_addf(&st->message, &e, "%s", after);
+    buf_addf_capped(&st->message, "%s", after);
 }
 
 static void say(struct status *st, const char *fmt, va_list ap)
 {
-    struct err e;
-
-    (void)buf_vaddf(&st->message, &e, fmt, ap);
+    buf_vaddf_capped(&st->message, fmt, ap);
 }
 
 #define SAY(st, fmt)                                                                               \
@@ -153,7 +147,7 @@ int status_invalid(struct status *st, const struct kind *k, const char *name)
     set_text(&st->name, name);
     add_qualified(st, k->name, group);
     add_quoted(st, " ", name);
-    (void)buf_addf(&st->message, &e, " is invalid%s", st->causes.n ? ": " : "");
+    buf_addf_capped(&st->message, " is invalid%s", st->causes.n ? ": " : "");
     (void)causes_summary(&st->causes, &st->message, &e);
     return -1;
 }
@@ -168,8 +162,6 @@ int status_bad_request(struct status *st, const char *fmt, ...)
 int status_forbidden(struct status *st, const struct kind *k, const char *name, const char *fmt,
                      ...)
 {
-    struct err e;
-
     set(st, 403, "Forbidden");
     st->kind = "";
     if (k) {
@@ -177,9 +169,9 @@ int status_forbidden(struct status *st, const struct kind *k, const char *name, 
         add_qualified(st, k->plural, k->group);
         if (name[0])
             add_quoted(st, " ", name);
-        (void)buf_addf(&st->message, &e, " is ");
+        buf_addf_capped(&st->message, " is ");
     }
-    (void)buf_addf(&st->message, &e, "forbidden: ");
+    buf_addf_capped(&st->message, "forbidden: ");
     SAY(st, fmt);
     return -1;
 }
@@ -193,19 +185,17 @@ int status_unauthorized(struct status *st)
 
 int status_method(struct status *st, const struct kind *k, const char *verb)
 {
-    struct err e;
-
     set(st, 405, "MethodNotAllowed");
     if (!k) {
         st->kind = "";
-        (void)buf_add(&st->message,
-                      SPAN("the server does not allow this method on the requested resource"), &e);
+        (void)buf_add_capped(
+            &st->message, SPAN("the server does not allow this method on the requested resource"));
         return -1;
     }
     set_resource(st, k, "");
-    (void)buf_addf(&st->message, &e, "%s is not supported on resources of kind \"", verb);
+    buf_addf_capped(&st->message, "%s is not supported on resources of kind \"", verb);
     add_qualified(st, k->plural, k->group);
-    (void)buf_addf(&st->message, &e, "\"");
+    buf_addf_capped(&st->message, "\"");
     return -1;
 }
 
@@ -218,10 +208,8 @@ int status_expired(struct status *st, const char *fmt, ...)
 
 int status_too_large(struct status *st, size_t limit_bytes)
 {
-    struct err e;
-
     set(st, 413, "RequestEntityTooLarge");
-    (void)buf_addf(&st->message, &e, "Request entity too large: limit is %zu", limit_bytes);
+    buf_addf_capped(&st->message, "Request entity too large: limit is %zu", limit_bytes);
     return -1;
 }
 

@@ -67,13 +67,12 @@ static void joined_done(struct joined *j)
 static void join(struct joined *j, const char *fmt, ...) PRINTF(2, 3);
 static void join(struct joined *j, const char *fmt, ...)
 {
-    struct err e;
     va_list ap;
 
     if (j->text.n)
-        (void)buf_addf(&j->text, &e, "%s", j->separator);
+        buf_addf_capped(&j->text, "%s", j->separator);
     va_start(ap, fmt);
-    (void)buf_vaddf(&j->text, &e, fmt, ap);
+    buf_vaddf_capped(&j->text, fmt, ap);
     va_end(ap);
 }
 
@@ -445,10 +444,8 @@ static void show(struct shown *s, struct span text)
 
 static void cell_shown(const struct cells *c, struct shown *s)
 {
-    struct err e;
-
     if (s->n > LIST_MAX)
-        (void)buf_addf(&s->list.text, &e, " + %zu more...", s->n - LIST_MAX);
+        buf_addf_capped(&s->list.text, " + %zu more...", s->n - LIST_MAX);
     cell_joined(c, &s->list, "<unset>");
     joined_done(&s->list);
 }

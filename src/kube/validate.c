@@ -45,6 +45,7 @@ static void check_annotation(struct causes *c, const struct field_path *at, stru
     if (names_check(NAMES_LABEL_KEY, key, &faults))
         return; /* nearly all */
     for (size_t i = 0; i < key.n; i++)
+        /* Sized for all of it. */
         (void)buf_addc(
             &low, (uint8_t)(key.p[i] >= 'A' && key.p[i] <= 'Z' ? key.p[i] | 0x20 : key.p[i]), &e);
     if (names_check(NAMES_LABEL_KEY, buf_span(&low), &faults))

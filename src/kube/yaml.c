@@ -262,12 +262,10 @@ static int merge_in(struct kube_yaml *y, struct json_node *into, struct json_nod
 
 static void note_repeat(struct kube_yaml *y, struct span name, size_t line)
 {
-    struct err e;
-
     if (!y->repeats.n)
-        (void)buf_addf(&y->repeats, &e, "yaml: unmarshal errors:");
-    (void)buf_addf(&y->repeats, &e, "\n  line %zu: key \"%.*s\" already set in map", line,
-                   SPAN_ARG(span_slice(name, 0, 100)));
+        buf_addf_capped(&y->repeats, "yaml: unmarshal errors:");
+    buf_addf_capped(&y->repeats, "\n  line %zu: key \"%.*s\" already set in map", line,
+                    SPAN_ARG(span_slice(name, 0, 100)));
 }
 
 /* One key and its value; *ret_is_end when the mapping ended instead. */

@@ -161,7 +161,7 @@ void rest_refusal(struct status *st, int http_status, struct span body)
     for (size_t i = 0; i < body.n && n + 1 < sizeof text; i++) /* it may end up on a terminal */
         text[n++] = body.p[i] >= ' ' && body.p[i] < 0x7f ? (char)body.p[i] : ' ';
     text[n] = '\0';
-    (void)buf_addf(&st->message, &e, "the server answered %d: %s", http_status, text);
+    buf_addf_capped(&st->message, "the server answered %d: %s", http_status, text);
 }
 
 void rest_no_answer(struct status *st, const struct err *e)

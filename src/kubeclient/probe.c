@@ -69,6 +69,7 @@ static void create_next(struct lane *l)
     if (p->next == p->count)
         return;
     (void)snprintf(l->name, sizeof l->name, "p%llu", (unsigned long long)p->next++);
+    /* Fits: two short names. */
     (void)buf_addf(&body, &e,
                    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"},"
                    "\"data\":{\"n\":\"%200s\"}}",

@@ -545,9 +545,11 @@ static void queue_bytes(struct conn *c, struct span s)
         ch = NEW(struct chunk);
         ch->file_fd = -1;
         ch->mem.max = MAX(s.n, (size_t)CONN_CHUNK_BYTES);
+        /* Fits: the ceiling is the larger of both. */
         (void)buf_reserve(&ch->mem, s.n > CONN_CHUNK_BYTES / 4 ? s.n : CONN_CHUNK_BYTES, &e);
         push(c, ch);
     }
+    /* Fits: there was room, or it is a chunk sized for it. */
     (void)buf_add(&ch->mem, s, &e);
     if (conn_is_full(c))
         c->was_full = true;

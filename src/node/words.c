@@ -100,6 +100,7 @@ void words_of_box(int box_fd, bool wants_log, char ret[WORDS_LAST_BYTES + 1])
     add_tail(box_fd, DIR_LOG, TAIL_BYTES, &newest);
     if (newest.n < TAIL_BYTES) /* it was begun a moment ago: the file before has the rest */
         add_tail(box_fd, DIR_OLD_LOG, TAIL_BYTES - newest.n, &all);
+    /* Fits: sized for two tails. */
     (void)buf_add(&all, buf_span(&newest), &unused);
     words_of_log(buf_span(&all), ret);
 }

@@ -125,7 +125,6 @@ void remote_drained(struct remote *r)
 static void finish(struct remote *r, int code, const struct err *e)
 {
     OWN(buf_done) struct buf status = BUF_INIT(STATUS_MAX_BYTES);
-    struct err unused;
 
     if (r->is_over)
         return;
@@ -133,7 +132,7 @@ static void finish(struct remote *r, int code, const struct err *e)
     ev_timer_stop(r->session->loop, &r->cut_timer);
     give_cuts(r);
     if (e && r->session->req->has_stderr && status_exit_code(e) != 1) {
-        (void)buf_addf(&status, &unused, "%s\n", e->msg); /* as a shell says it */
+        buf_addf_capped(&status, "%s\n", e->msg); /* as a shell says it */
         give(r, POD_STDERR, buf_span(&status));
         buf_clear(&status);
     }
@@ -142,9 +141,9 @@ static void finish(struct remote *r, int code, const struct err *e)
     else if (r->has_status_object)
         status_of_exit(&status, code);
     else if (e)
-        (void)buf_addf(&status, &unused, "%s", e->msg);
+        buf_addf_capped(&status, "%s", e->msg);
     else if (code)
-        (void)buf_addf(&status, &unused, "command terminated with non-zero exit code: %d", code);
+        buf_addf_capped(&status, "command terminated with non-zero exit code: %d", code);
     log_info("podstream.exit", KV("pod", r->session->req->pod), KV("code", e ? -1 : code),
              KV("err", e ? e->msg : ""));
     r->ops->finish(r, buf_span(&status));

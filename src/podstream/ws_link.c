@@ -157,8 +157,8 @@ void ws_link_send(struct ws_link *l, enum ws_opcode opcode, int channel, struct 
     (void)buf_reserve(&out, out.max, &e);
     (void)ws_write_head(&out, opcode, n, &e);
     if (channel >= 0)
-        (void)buf_addc(&out, (uint8_t)channel, &e);
-    (void)buf_add(&out, bytes, &e);
+        (void)buf_addc(&out, (uint8_t)channel, &e); /* fits */
+    (void)buf_add(&out, bytes, &e);                 /* fits */
     conn_write_buf(l->conn, &out);
 }
 

@@ -219,6 +219,7 @@ static void add_text(struct buf *out, const char *text)
 {
     struct err e;
 
+    /* Fits. */
     (void)buf_add(out, span_of(text, strlen(text) + 1), &e);
 }
 
@@ -234,6 +235,7 @@ int talk_add_start(struct buf *out, uint32_t call, const struct talk_start *s, s
     write_be(head + 3, s->rows, 2);
     write_be(head + 5, (uint32_t)s->argc, 4);
     write_be(head + 9, (uint32_t)s->env_count, 4);
+    /* Fits: add_head made room for all. */
     (void)buf_add(out, span_of(head, sizeof head), e);
     if (s->cwd)
         add_text(out, s->cwd);

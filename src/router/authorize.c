@@ -58,6 +58,7 @@ int authorizer_new(const struct authorizer_config *config, struct authorizer **r
     a->mode = config->mode;
     a->secret.max = secret.n;
     if (config->mode == AUTHORIZE_TOKEN || config->mode == AUTHORIZE_SCOPED)
+        /* Sized for it. */
         (void)buf_add(&a->secret, secret, e);
     if (config->mode == AUTHORIZE_REVIEW)
         a->review = review_new(&config->review);

@@ -229,7 +229,7 @@ int line_open(struct ev_loop *loop, int fd, struct line **ret, struct err *e)
     l->out.max = OUT_BYTES + TALK_HEAD_BYTES + TALK_START_MAX_BYTES;
     talk_init(&l->talk, TALK_PID1);
     (void)buf_add(&l->out, span_of(TALK_PREFACE, TALK_PREFACE_BYTES),
-                  e); /* leaves with what is first */
+                  e); /* fits; it leaves with what is first */
     if (conn_new(loop, fd, NULL, &events, l, &l->conn, e) < 0) {
         line_free(l);
         return -1;

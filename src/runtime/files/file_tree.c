@@ -31,6 +31,7 @@ static void take_last(struct walk *w, struct buf *out)
     while (from && w->pending.p[from - 1])
         from--;
     buf_clear(out);
+    /* Fits: what is pending came from a buffer of the same ceiling. */
     (void)buf_add(out, span_of(w->pending.p + from, w->pending.n - 1 - from), &e);
     w->pending.n = from;
 }

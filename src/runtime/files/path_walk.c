@@ -87,6 +87,7 @@ static int add_name(struct path_walk *w, struct span name, struct err *e)
 {
     if (w->text.n + 1 + name.n > w->text.max)
         return err_errno(e, ENAMETOOLONG, "cannot resolve a path");
+    /* Fits: looked at above. */
     (void)buf_addc(&w->text, '/', e);
     return buf_add(&w->text, name, e);
 }

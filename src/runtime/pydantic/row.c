@@ -9,6 +9,7 @@ void pydantic_row(struct json_out *o, const char *root, const char *rel,
     char text[TIME_TEXT_BYTES];
     struct err e;
 
+    /* Fits: sized for two paths. */
     (void)buf_addf(&path, &e, "%s/%s", root, rel);
     json_out_object_begin(o);
     json_out_key(o, "name"), json_out_cstr(o, entry->name);

@@ -35,11 +35,10 @@ static void one_member(struct http_exchange *x, int status, const char *name, st
 void python_message(struct http_exchange *x, int status, const char *fmt, ...)
 {
     OWN(buf_done) struct buf text = BUF_INIT(TEXT_MAX_BYTES);
-    struct err e;
     va_list ap;
 
     va_start(ap, fmt);
-    (void)buf_vaddf(&text, &e, fmt, ap);
+    buf_vaddf_capped(&text, fmt, ap);
     va_end(ap);
     one_member(x, status, "message", buf_span(&text));
 }

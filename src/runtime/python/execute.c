@@ -39,7 +39,7 @@ static void answer_invalid(struct http_exchange *x, const char *type, const char
     struct err e;
 
     if (!input || json_write(input, &text, &e) < 0)
-        (void)buf_add(&text, SPAN("null"), &e);
+        (void)buf_add_capped(&text, SPAN("null"));
     python_invalid(x, &(struct python_invalid){
                           .type = type, .loc = loc, .msg = msg, .input = buf_span(&text) });
 }
@@ -109,7 +109,7 @@ static void decode(struct span raw, struct buf *out)
         if (raw.p[i] != '\r')
             continue;
         (void)str_utf8_lossy(span_slice(raw, from, i), out, &e);
-        (void)buf_addc(out, '\n', &e);
+        buf_addc_capped(out, '\n');
         from = i + 1 < raw.n && raw.p[i + 1] == '\n' ? i + 2 : i + 1;
         i = from - 1;
     }
@@ -142,10 +142,9 @@ static void send_reply(struct http_exchange *x, const struct reply *r)
 static void send_failure(struct http_exchange *x, struct span reason, int code, bool is_timed_out)
 {
     OWN(buf_done) struct buf text = BUF_INIT(REASON_MAX_BYTES);
-    struct err e;
 
-    (void)buf_add(&text, SPAN("Failed to execute command: "), &e);
-    (void)buf_add(&text, reason, &e);
+    (void)buf_add_capped(&text, SPAN("Failed to execute command: "));
+    (void)buf_add_capped(&text, reason);
     send_reply(
         x, &(struct reply){ .err = buf_span(&text), .code = code, .is_timed_out = is_timed_out });
 }
@@ -176,17 +175,16 @@ static void answer_timeout(struct execute *c)
 static void answer_output(struct execute *c, struct exec_result *r)
 {
     OWN(buf_done) struct buf out = BUF_INIT(0), err = BUF_INIT(0);
-    struct err e;
 
     decode(buf_span(&r->out), &out);
     decode(buf_span(&r->err), &err);
     err.max += 256;
     if (r->is_out_cut)
-        (void)buf_addf(&err, &e, "\n[silica: stdout is cut: %llu of %llu bytes kept]\n",
-                       (unsigned long long)r->out.n, (unsigned long long)r->out_bytes);
+        buf_addf_capped(&err, "\n[silica: stdout is cut: %llu of %llu bytes kept]\n",
+                        (unsigned long long)r->out.n, (unsigned long long)r->out_bytes);
     if (r->is_err_cut)
-        (void)buf_addf(&err, &e, "\n[silica: stderr is cut: %llu of %llu bytes kept]\n",
-                       (unsigned long long)r->err.n, (unsigned long long)r->err_bytes);
+        buf_addf_capped(&err, "\n[silica: stderr is cut: %llu of %llu bytes kept]\n",
+                        (unsigned long long)r->err.n, (unsigned long long)r->err_bytes);
     send_reply(c->x, &(struct reply){ .out = buf_span(&out),
                                       .err = buf_span(&err),
                                       .code = r->signal ? -r->signal : r->code,

@@ -127,8 +127,6 @@ static const char *fault_text(enum multipart_fault fault)
 
 static void part_begins(struct upload *u)
 {
-    struct err e;
-
     u->field_bytes = 0;
     u->part = PART_OTHER;
     if (!span_is(u->form.name, "file"))
@@ -139,7 +137,7 @@ static void part_begins(struct upload *u)
     buf_clear(&u->text);
     buf_clear(&u->name);
     if (u->part == PART_FILE) {
-        (void)buf_add(&u->name, u->form.filename, &e);
+        (void)buf_add_capped(&u->name, u->form.filename);
         store_begin(u->store, u->form.filename, &file_write_upload);
     }
 }

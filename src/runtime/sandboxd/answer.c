@@ -62,11 +62,10 @@ void sandboxd_error(struct http_exchange *x, enum sandboxd_code code, const char
 void sandboxd_errorf(struct http_exchange *x, enum sandboxd_code code, const char *fmt, ...)
 {
     OWN(buf_done) struct buf text = BUF_INIT(MESSAGE_MAX_BYTES);
-    struct err e;
     va_list ap;
 
     va_start(ap, fmt);
-    (void)buf_vaddf(&text, &e, fmt, ap);
+    buf_vaddf_capped(&text, fmt, ap);
     va_end(ap);
     sandboxd_error(x, code, buf_cstr(&text));
 }

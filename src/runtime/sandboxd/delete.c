@@ -91,7 +91,7 @@ void sandboxd_delete(struct runtime *rt, struct http_exchange *x, struct span pa
     d->path_n = path.n;
     d->recursive.max = SANDBOXD_QUERY_MAX_BYTES;
     if (rest_query(x, "recursive", &d->recursive, &e) < 0)
-        (void)buf_add(&d->recursive, SPAN("..."), &e);
+        (void)buf_add_capped(&d->recursive, SPAN("..."));
     d->job.run = delete_run;
     d->job.answer = delete_answer;
     d->job.free = delete_free;

@@ -32,15 +32,13 @@ static void fail(struct execute *c, const struct command_fail *why)
 /* Says in stderr what was dropped; there is no other place in the message. */
 static void add_notice(struct exec_result *r)
 {
-    struct err e;
-
     r->err.max += 2 * SANDBOXD_NOTICE_MAX_BYTES;
     if (r->is_out_cut)
-        (void)buf_addf(&r->err, &e, "\n[silica: stdout is cut: %zu of %llu bytes kept]\n", r->out.n,
-                       (unsigned long long)r->out_bytes);
+        buf_addf_capped(&r->err, "\n[silica: stdout is cut: %zu of %llu bytes kept]\n", r->out.n,
+                        (unsigned long long)r->out_bytes);
     if (r->is_err_cut)
-        (void)buf_addf(&r->err, &e, "\n[silica: stderr is cut: %llu bytes in all]\n",
-                       (unsigned long long)r->err_bytes);
+        buf_addf_capped(&r->err, "\n[silica: stderr is cut: %llu bytes in all]\n",
+                        (unsigned long long)r->err_bytes);
 }
 
 static void send_result(struct execute *c, struct exec_result *r)

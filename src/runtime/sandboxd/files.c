@@ -62,7 +62,9 @@ static void write_path(struct get *g)
     struct err e;
 
     if (!g->path_n || g->path[0] != '/')
+        /* Sized for both. */
         (void)buf_addc(&path, '/', &e);
+    /* Sized for both. */
     (void)buf_add(&path, span_of(g->path, g->path_n), &e);
     json_out_str(&g->out, buf_span(&path));
 }

@@ -70,10 +70,8 @@ static void answer(struct put *p)
 
 static void complain(struct put *p, const char *fmt, const char *what)
 {
-    struct err e;
-
     p->has_complaint = true;
-    (void)buf_addf(&p->complaint, &e, fmt, what);
+    buf_addf_capped(&p->complaint, fmt, what);
 }
 
 static bool is_decided(const struct put *p)
