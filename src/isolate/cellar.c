@@ -152,6 +152,7 @@ static int make_volume(void *ctx, struct err *e)
     (void)snprintf(place, sizeof place, "/%s", v->name);
     if (is_made(place))
         return 0;
+    /* by path: below the root of the keeper's own mounts, which no sandbox sees. */
     if (mkdir(place, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "cannot make a place");
     tree_fd = mounts_make_tmpfs(&row, e);
@@ -254,6 +255,7 @@ static int drop_volumes(void *ctx, struct err *e)
         (void)snprintf(place, sizeof place, "/%s", d->d_name);
         if (umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL)
             sys = errno;
+        /* by path: as above, and empty. */
         if (rmdir(place) < 0)
             sys = errno;
     }

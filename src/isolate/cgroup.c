@@ -176,7 +176,7 @@ static int make_dir(struct making *m, enum cgroup_kind kind, struct err *e)
         return err_set(e, ERR_UNSUPPORTED, "this host has no cgroup for it");
     if (snprintf(path, sizeof path, "%s/%s", above, m->leaf) >= (int)sizeof path)
         return err_set(e, ERR_LIMIT, "the cgroup '%s' is nested too deep", above);
-    if (mkdir(path, 0755) < 0) /* mode: figures that others may see, as of all groups */
+    if (mkdir(path, 0755) < 0) /* by path: the kernel's own tree; mode: as of all groups */
         return err_sys(e, "cannot make the cgroup '%s'", path);
     memcpy(m->cg->dirs[kind], path, sizeof path);
     return 0;
@@ -541,6 +541,7 @@ bool cgroup_remove(struct cgroup *cg)
     for (int kind = 0; kind < CGROUP_KINDS; kind++) {
         if (!*cg->dirs[kind])
             continue;
+        /* by path: the kernel's own tree; links are not made in it. */
         if (rmdir(cg->dirs[kind]) < 0 && errno == EBUSY)
             is_gone = false;
         else

@@ -51,6 +51,7 @@ int dir_make_path(const char *path, struct err *e)
     for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)
             *slash = '\0';
+        /* by path: the operator's, before there is a tenant; dir_open() judges what it leads to. */
         if (mkdir(copy, 0700) < 0 && errno != EEXIST)
             return err_sys(e, "cannot make the directory '%s'", copy);
         if (!slash)

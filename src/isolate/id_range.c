@@ -81,6 +81,7 @@ static int open_file(const char *path, struct err *e)
     OWN_FD int fd = -1;
     struct stat st;
 
+    /* by path: in /run, where root alone makes names; judged below. */
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "cannot make '%s'", path);
     dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

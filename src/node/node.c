@@ -355,6 +355,7 @@ static int lock_dir(struct node *n, struct err *e)
 /* What is mounted is named from the root on. */
 static int find_path(struct node *n, struct err *e)
 {
+    /* by path: the operator's data directory. */
     char *full = realpath(n->dir, NULL);
 
     if (!full)

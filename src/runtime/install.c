@@ -41,10 +41,12 @@ int install_program(const char *file, struct err *e)
     if (to < 0)
         return err_sys(e, "cannot create '%s'", fresh);
     if (copy_all(from, to, fresh, e) == 0) {
+        /* by path: where the operator says, before any command runs. */
         if (rename(fresh, file) == 0)
             return 0;
         (void)err_sys(e, "cannot rename '%s' to '%s'", fresh, file);
     }
+    /* by path: as above. */
     (void)unlink(fresh);
     return -1;
 }
