@@ -48,7 +48,6 @@ static void add_silent(const struct quota_entry *entry, const struct object *pod
     static const char *const lists[] = { "containers", "initContainers" };
     const struct json *spec = object_member(pod, "spec");
     const char *separator = " for: ";
-    struct err e;
 
     if (quota_said(&entry->measure, json_get(spec, "resources")))
         return;
@@ -58,9 +57,9 @@ static void add_silent(const struct quota_entry *entry, const struct object *pod
             if (quota_said(&entry->measure, json_get(container, "resources")))
                 continue;
             if (*separator == ' ')
-                (void)buf_addf(said, &e, "%s%.*s", said->n ? "; " : "", SPAN_ARG(entry->name));
-            (void)buf_addf(said, &e, "%s%.*s", separator,
-                           SPAN_ARG(json_str(json_get(container, "name"))));
+                buf_addf_capped(said, "%s%.*s", said->n ? "; " : "", SPAN_ARG(entry->name));
+            buf_addf_capped(said, "%s%.*s", separator,
+                            SPAN_ARG(json_str(json_get(container, "name"))));
             separator = ",";
         }
     }
@@ -85,10 +84,9 @@ static int check_said(const struct op *op, const struct quota_row *r,
 static void add_amount(struct buf *list, const struct quota_entry *entry, const struct quantity *q)
 {
     char text[QUANTITY_TEXT_BYTES];
-    struct err e;
 
-    (void)buf_addf(list, &e, "%s%.*s=%s", list->n ? "," : "", SPAN_ARG(entry->name),
-                   quantity_text(q, text));
+    buf_addf_capped(list, "%s%.*s=%s", list->n ? "," : "", SPAN_ARG(entry->name),
+                    quantity_text(q, text));
 }
 
 static int check_sums(const struct op *op, const struct quota_row *r,

@@ -16,6 +16,7 @@ static void add_item(struct buf *items, const struct buf *row)
 {
     struct err e;
 
+    /* An item that finds no room is counted, and not listed. */
     (void)buf_addf(items, &e, "%s%s", items->n ? "," : "", buf_cstr(row));
 }
 
@@ -39,6 +40,7 @@ static void add_row(struct seen *s, const char *kind, const char *space, const c
     (void)snprintf(shown, sizeof shown, "%s%s%s", space, *space ? "/" : "", name);
     problem_drop_controls(shown);
     if (!s->out) {
+        /* A row that finds no room is counted, and not listed. */
         (void)buf_addf(&s->rows, &e, "problem   %s %s: %s\n          heals: %s\n", kind, shown,
                        p->text, p->heal);
         return;
@@ -66,6 +68,7 @@ static void add_suspended(struct seen *s, const char *kind, const struct object 
     struct err e;
 
     if (!s->out) {
+        /* A row that finds no room is not listed. */
         (void)buf_addf(&s->suspended, &e, "suspended %s %s/%s\n", kind, object_namespace(o),
                        object_name(o));
         return;

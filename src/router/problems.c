@@ -103,7 +103,8 @@ void problem_add_name(struct buf *names, const struct object *o)
     struct err e;
 
     if (!names->n)
-        (void)buf_addc(names, '\n', &e);
+        (void)buf_addc(names, '\n', &e); /* fits: the first */
+    /* There is room for some 200,000 names. */
     (void)buf_addf(names, &e, "%s/%s\n", object_namespace(o), object_name(o));
 }
 
