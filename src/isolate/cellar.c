@@ -270,3 +270,27 @@ int cellar_drop(int cellar_fd, const char *prefix, struct err *e)
     return go(cellar_fd, drop_volumes, (void *)(uintptr_t)prefix, e) < 0 ? err_wrap(e, "memory")
                                                                          : 0;
 }
+
+static int count_volumes(void *ctx, struct err *e)
+{
+    DIR *dir = opendir("/");
+    const struct dirent *d;
+    size_t *n = ctx;
+
+    if (!dir)
+        return err_sys(e, "cannot list volumes");
+    while ((d = readdir(dir)))
+        *n += is_name(d->d_name);
+    (void)closedir(dir);
+    return 0;
+}
+
+int cellar_count(int cellar_fd, size_t *ret, struct err *e)
+{
+    size_t n = 0;
+
+    if (go(cellar_fd, count_volumes, &n, e) < 0)
+        return err_wrap(e, "memory");
+    *ret = n;
+    return 0;
+}

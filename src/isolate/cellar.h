@@ -32,5 +32,7 @@ int cellar_make(int cellar_fd, const struct cellar_volume *v, struct err *e);
 int cellar_hold(int cellar_fd, const struct plan *plan, int *tree_fds, struct err *e);
 /* All whose name begins so. What a sandbox still has of one goes with that sandbox. */
 int cellar_drop(int cellar_fd, const char *prefix, struct err *e);
+/* How many there are. */
+int cellar_count(int cellar_fd, size_t *ret, struct err *e);
 
 #endif

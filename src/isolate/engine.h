@@ -22,7 +22,7 @@ struct engine_spec {
     const char *dir;    /* NULL: $SILICA_DATA, else the account's own (dir_default) */
     bool starts_keeper; /* the directory and its keeper are made where they are missing */
     bool
-        renews_keeper; /* one that runs, with no sandbox and no other caller, ends, and ours takes its place */
+        renews_keeper; /* one that runs, with no sandbox, volume or other caller, ends, and ours takes its place */
     struct box_limits
         all; /* of all sandboxes together, for a keeper that is started; 0: the keeper's defaults */
     const char *program; /* run as `PROGRAM keeper --data DIR`; NULL: ourselves */

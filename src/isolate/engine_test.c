@@ -1,6 +1,6 @@
 /* Long-lived sandboxes for real, with a keeper of our own: by who runs the tests, and where that is root also by an
  * account that has nothing but its uid, and by one with a range of ids. */
-#include "isolate/engine.h"
+#include "isolate/engine_impl.h"
 
 #include "base/fd.h"
 #include "base/scratch.h"
@@ -467,6 +467,27 @@ static void a_keeper_that_is_killed(void **state)
     create((struct engine_create){ 0 }, "gone", "exec sleep 1000");
 }
 
+/* For one of another build: engine_renew asks. */
+static void only_an_empty_keeper_makes_room(void **state)
+{
+    const struct cellar_volume v = { .name = "pod.vol", .bytes = 1 << 20 };
+    struct err e;
+
+    (void)state;
+    create((struct engine_create){ .is_kept = true }, "a", NULL);
+    engine_renew(en);
+    assert_int_equal(status_of("a"), ENGINE_RUNNING);
+    assert_int_equal(engine_make_memory(en, &v, &e), 0);
+    assert_int_equal(engine_destroy(en, "a", &e), 0);
+    engine_renew(en);
+    assert_int_equal(engine_drop_memory(en, "pod.", &e), 0); /* by the same keeper: we start none */
+    engine_renew(en);
+    assert_int_equal(waitpid(keeper, NULL, 0), keeper);
+    assert_int_equal(start_keeper(), 0);
+    create((struct engine_create){ .is_kept = true }, "a", NULL);
+    assert_int_equal(engine_destroy(en, "a", &e), 0);
+}
+
 static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +501,7 @@ static int run_all(void)
         cmocka_unit_test_setup_teardown(reached, set_up, tear_down),
         cmocka_unit_test_setup_teardown(control_is_the_owners, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_keeper_that_is_killed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_an_empty_keeper_makes_room, set_up, tear_down),
     };
     char who[64];
 

@@ -110,15 +110,21 @@ static void give_cellar(struct client *c)
         log_warn("client.answer", KV("err", &e));
 }
 
-/* Its code is as old as it is: an empty one makes room for a build that may know better. */
+/* Its code is as old as it is: an empty one makes room for a build that may know better. Volumes in memory go with it, and their
+ * Pods may be between two containers. */
 static void retire(struct client *c)
 {
     struct keeper *k = c->keeper;
+    size_t volumes = 0;
     struct err e;
 
-    if (k->box_count || k->client_count > 1) {
-        (void)err_set(&e, ERR_BUSY, "the keeper has %zu sandboxes and %zu callers", k->box_count,
-                      k->client_count);
+    if (k->cellar_fd >= 0 && cellar_count(k->cellar_fd, &volumes, &e) < 0) {
+        refuse(c, &e);
+        return;
+    }
+    if (k->box_count || k->client_count > 1 || volumes) {
+        (void)err_set(&e, ERR_BUSY, "the keeper has %zu sandboxes, %zu volumes and %zu callers",
+                      k->box_count, volumes, k->client_count);
         refuse(c, &e);
         return;
     }

@@ -25,7 +25,7 @@ enum wire_op {
     WIRE_WAIT,   /* answered when its main command has ended, or all of it */
     WIRE_REMOVE, /* kills it if it runs; answered when nothing of it is left */
     WIRE_CELLAR, /* answered with a descriptor of the namespace of volumes in memory; "name" says for whom */
-    WIRE_RETIRE, /* another build is to keep what is made from now on: it ends, unless it has sandboxes or other callers */
+    WIRE_RETIRE, /* another build is to keep what is made from now on: it ends, unless it has sandboxes, volumes or other callers */
 };
 
 struct wire_ask {

@@ -41,7 +41,8 @@ def test_the_runtime_serves(machine):
     assert found["spec"]["nodeName"] == NODE and status["phase"] == "Running"
     assert status["podIP"].startswith("127.") and status["podIPs"] == [{"ip": status["podIP"]}] and status["hostIP"] == "127.0.0.1"
     assert {c["type"]: c["status"] for c in status["conditions"]} == {
-        "PodReadyToStartContainers": "True", "Initialized": "True", "Ready": "True", "ContainersReady": "True", "PodScheduled": "True"}
+        "PodReadyToStartContainers": "True", "Initialized": "True", "Ready": "True", "ContainersReady": "True", "PodScheduled": "True",
+        "silica.dev/PodAddresses": "True"}
     (container,) = status["containerStatuses"]
     assert container["ready"] and container["started"] and container["restartCount"] == 0 and "running" in container["state"]
     assert container["containerID"] == f"silica://{found['metadata']['uid']}_main_0"

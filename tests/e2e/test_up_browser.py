@@ -85,6 +85,7 @@ def test_the_page(up):
     for page in (body, shown):
         assert "python-sandbox-pool" in page and "python-sandbox-template" in page and "stuck" in page
         assert reason["reason"] in page and reason["message"][:40].split("<")[0].split('"')[0] in page
+        assert "heals: <code>kubectl apply what it names, or kubectl delete sandboxclaim -n default stuck</code>" in page
         assert "<script" not in page
     assert re.search(r"\d+ of the pools, claims and sandboxes (is|are) not full, or not ready", shown)
     with tempfile.TemporaryDirectory() as d:
