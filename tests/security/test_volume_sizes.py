@@ -1,6 +1,7 @@
 """Volumes hold what their size says: a Pod that writes more is frozen and evicted, and what it was told is written is there. A disk
 that is nearly full keeps room for the store: what writes most stands still until there is room again."""
 
+import json
 import os
 import subprocess
 
@@ -163,7 +164,13 @@ def test_a_disk_that_fills_keeps_room(who):
         (path,) = (up.data / "pods").glob("*/volumes/data/file")
         stood = path.stat().st_size
         assert stood < 350 * MIB
-        wait_until(lambda: [p for p in up.status()["protections"] if p["name"] == "disk" and p["verdict"] == "lacks"], 30, "status says so")
+        def is_said():
+            done = up.run("status", "-o", "json", check=False)
+            told = json.loads(done.stdout)
+            return done.returncode == 4 and [row["kind"] for row in told["problems"]] == ["disk"] and [
+                p for p in told["protections"] if p["name"] == "disk" and p["verdict"] == "lacks"]
+
+        wait_until(is_said, 30, "status says so")
         # The store and the neighbour go on, and the node forgets nothing.
         up.kubectl("create", "configmap", "after", "--from-literal=a=b")
         before = len(told(up, "quiet"))
