@@ -204,7 +204,7 @@ static void on_served(struct crew *c)
     if (tell_ready(c, &e) == 0)
         return;
     log_error("router.fail", KV("err", &e));
-    c->s.exit_code = 1;
+    c->s.exit_code = EXIT_FAILED;
     stop(c, false);
 }
 
@@ -246,13 +246,13 @@ static void on_ended(void *ctx)
     tally_board_leave(c->board, w->seat.number);
     if (c->s.is_stopping) {
         if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-            c->s.exit_code = 1;
+            c->s.exit_code = EXIT_FAILED;
         end_if_alone(c);
         return;
     }
     /* One that never served and ended by itself would do so again, and has said why. */
     if (!c->is_ready && !w->has_served && WIFEXITED(status)) {
-        c->s.exit_code = 1;
+        c->s.exit_code = EXIT_FAILED;
         stop(c, false);
         return;
     }

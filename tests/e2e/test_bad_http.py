@@ -195,8 +195,13 @@ def test_connections_beyond_the_ceiling_are_closed(start_runtime):
     for s in held:
         s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         raw.read_answer(s)
-    with raw.connect(server) as s:
-        assert raw.read_all(s) == b""
+    with raw.connect(server) as s:  # in the place of the oldest that only waits
+        assert raw.read_all(held[0]) == b""
+        for busy in [*held[1:], s]:  # a request without its body: all of them are in use
+            busy.sendall(b"POST /execute HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+            assert busy.recv(100).startswith(b"HTTP/1.1 100 ")
+        with raw.connect(server) as late:
+            assert raw.read_all(late) == b""
     for s in held:
         s.close()
 

@@ -122,11 +122,11 @@ def test_without_election_there_is_no_lease(api):
 
 @pytest.mark.parametrize("arguments, code, text", [
     (["--sandbox-concurrent-workers=0"], 2, "--sandbox-concurrent-workers"),
-    (["--sandbox-warm-pool-max-refill-rate=-1"], 1, "--sandbox-warm-pool-max-refill-rate: -1 is less than 0"),
-    (["--kube-api-qps=many"], 1, "--kube-api-qps: 'many' is not a number"),
-    (["--zap-log-level=loud"], 1, "--zap-log-level: 'loud'"),
-    (["--zap-encoder=xml"], 1, "--zap-encoder: 'xml' is neither json nor console"),
-    (["--kubeconfig=/nowhere/at/all"], 1, "/nowhere/at/all"),
+    (["--sandbox-warm-pool-max-refill-rate=-1"], 125, "--sandbox-warm-pool-max-refill-rate: -1 is less than 0"),
+    (["--kube-api-qps=many"], 125, "--kube-api-qps: 'many' is not a number"),
+    (["--zap-log-level=loud"], 125, "--zap-log-level: 'loud'"),
+    (["--zap-encoder=xml"], 125, "--zap-encoder: 'xml' is neither json nor console"),
+    (["--kubeconfig=/nowhere/at/all"], 125, "/nowhere/at/all"),
     (["now"], 2, "unexpected argument 'now'"),
 ])
 def test_wrong_flags(arguments, code, text):

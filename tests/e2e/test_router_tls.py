@@ -136,7 +136,7 @@ def test_a_certificate_that_is_swapped(api, pairs, tmp_path):
     (["--mtls-mode", "required"], 2, "--tls-client-ca-file must be given"),
     (["--listen", ""], 2, "one of them must be given"),
     (["--https-listen", ":0", "--tls-cert-file", "x", "--tls-key-file", "x"], 2, "everybody who can connect would be served"),
-    (["--https-listen", "127.0.0.1:0", "--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"], 1, "/nowhere"),
+    (["--https-listen", "127.0.0.1:0", "--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"], 125, "/nowhere"),
 ])
 def test_wrong_flags(api, arguments, code, text):
     done = subprocess.run([routers.program(), "router", "--kubeconfig", api.kubeconfig, "--listen", "127.0.0.1:0",

@@ -29,5 +29,5 @@ kubernetes.stream.stream = one_by_one
 
 @pytest.fixture(scope="session")
 def up():
-    with Up() as started:
+    with Up("--pod-addresses") as started:  # 0.2.29 speaks HTTP to the address of a Pod
         yield started
