@@ -332,13 +332,15 @@ static int apply_limits(struct box *b, struct plan *plan, const struct box_spec 
     const struct box_limits limits = default_limits_fill(&spec->limits, &spec->defaults);
     struct err why;
 
+    plan->nproc =
+        limits.pids ? limits.pids : DEFAULT_PIDS; /* costs nothing, so without asking, too */
     if (!wants_group(spec))
         return 0;
     if (spec->spare)
         (void)cgroup_spare_take(spec->spare, &limits, &b->cgroup);
     cgroup_make(&b->cgroup, spec->parent, b->name, &limits, &b->unenforced, &why);
-    if (!cgroup_limits_pids(&b->cgroup))
-        plan->nproc = limits.pids;
+    if (cgroup_limits_pids(&b->cgroup))
+        plan->nproc = 0;
     forget_defaults(&b->unenforced, &spec->limits);
     if (b->unenforced.n == 0 || spec->is_best_effort)
         return 0;
