@@ -111,13 +111,14 @@ def test_a_queue_that_was_given_is_shared(api, backend):
             t.start()
         for t in halves:
             t.join(60)
-        assert sum(served(r)) == 200
+        wait_until(lambda: sum(served(r)) == 200, 10, "all are counted, which is behind their answers")
         # One that is stopped takes nothing, and the other takes all.
         os.kill(pids(r)[0], signal.SIGSTOP)
         before = served(r)
         for _ in range(20):
             ask(r, backend)
         os.kill(pids(r)[0], signal.SIGCONT)
+        wait_until(lambda: sum(served(r)) == sum(before) + 20, 10, "these, too")
         assert served(r) == [before[0], before[1] + 20]
         r.end()
 
