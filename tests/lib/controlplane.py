@@ -32,7 +32,8 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 READY_TIMEOUT_S = 90
 CONTROLLERS = ["garbage-collector-controller", "namespace-controller", "serviceaccount-controller",
                "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
-               "clusterrole-aggregation-controller", "resourcequota-controller"]
+               "clusterrole-aggregation-controller"]
+QUOTAS = "resourcequota-controller"  # lists every kind there is, which suites that make and delete kinds need not wait for
 libc = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 
@@ -124,7 +125,7 @@ class ControlPlane(Api):
 
     kind = "real"
 
-    def __init__(self, is_durable=False, with_controllers=True, with_crds=True, parent=None, controllers=CONTROLLERS, api_options=()):
+    def __init__(self, is_durable=False, with_controllers=True, with_crds=True, parent=None, controllers=(*CONTROLLERS, QUOTAS), api_options=()):
         self.controllers, self.api_options = controllers, api_options
         programs = ["etcd", "kube-apiserver"] + (["kube-controller-manager"] if with_controllers else [])
         paths = {name: peer(name) for name in programs}
