@@ -36,7 +36,7 @@ fuzz: setup-test build/fuzz/build.ninja             ## each fuzz target, or FUZZ
 	tools/fuzz build/fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 soak-runtime: setup-test setup-bench all            ## the runtime's full figures: fuzzing 10 minutes each, load, leaks
-	$(MAKE) fuzz FUZZ_SECONDS=600 FUZZ_TARGETS="base_json http_http1 http_h2 http_multipart http_grpc_frame runtime_path runtime_file_find runtime_split runtime_proto"
+	$(MAKE) fuzz FUZZ_SECONDS=600 FUZZ_TARGETS="base_json http_guard http_http1 http_h2 http_multipart http_grpc_frame runtime_path runtime_file_find runtime_split runtime_proto"
 	python3 tests/soak/runtime.py
 
 soak-apiserver: setup-test all build/debug/build.ninja  ## the API server's: fuzzing 2 minutes each, 300 kills, 10,000 connections
